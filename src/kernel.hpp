@@ -40,7 +40,8 @@ struct Plan {
 };
 
 struct Kernel {
-  std::string_view name;     ///< also the entry point and the source file: kernels/<name>.cpp
+  std::string_view name;     ///< also the entry point
+  std::string_view file;     ///< its source in kernels/, for example "1_naive.cpp"
   std::string_view summary;
   std::string_view params;   ///< "none", "tile", "pack"
   /// Hand-vectorised: the CPU driver's own vectoriser must leave it alone (see program.cpp).
