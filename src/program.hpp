@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kernel.hpp"
 #include "sycl.hpp"
@@ -15,7 +16,8 @@ namespace sycl_mat {
 enum class Origin { memory, disk_cache, shipped_object, compiled };
 
 struct Program {
-  sycl::kernel kernel;
+  sycl::kernel kernel;  ///< the main entry point, named like the Kernel
+  sycl::kernel_bundle<sycl::bundle_state::executable> bundle;  ///< where further entry points are
   Origin origin;
   std::int64_t registers = -1;  ///< as the driver reports, -1 unknown
   std::int64_t spills = -1;     ///< bytes a work-item
@@ -37,7 +39,14 @@ class Programs {
   std::unique_ptr<State> state_;
 };
 
-/// The folder of the disk cache: $SYCL_MAT_CACHE_DIR, else the platform's user cache folder / "sycl_mat". May not exist.
-std::filesystem::path cache_folder();
+/// The object bundle of a kernel, compiled from source now: what make_bundles ships. Throws CompileError.
+std::vector<char> compile_object(sycl::queue& queue, const Kernel& kernel, const std::string& source);
+
+/// Under which key an object bundle is shipped: it does not depend on the device, only on the source and the runtime's version.
+std::string object_key(const Kernel& kernel, const std::string& source);
+
+/// The folder of what travels with the library (bundles/, tuned/): $SYCL_MAT_DATA_DIR, else beside the library's own file, else the
+/// install prefix's share/sycl_mat. Empty where there is none.
+std::filesystem::path data_folder();
 
 }  // namespace sycl_mat
