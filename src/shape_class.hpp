@@ -1,0 +1,50 @@
+// Which problems share constants: a coarse grid over log2 of the sizes. docs/tuning.md has the measurement that decided its width.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "problem.hpp"
+
+namespace sycl_mat {
+
+/// A cell of the grid: every size rounded to the nearest power of two and written as its exponent; beyond `saturation` nothing
+/// changes any more. A size of 1 (a vector, or no batch) is a cell of its own, since other kernels serve it.
+struct ShapeClass {
+  int m = 0, n = 0, k = 0, batch = 0;
+  auto operator<=>(const ShapeClass&) const = default;
+};
+
+/// Exponent from which on all sizes are one class: 2^13, by when every cache was left and every core has work.
+inline constexpr int saturation = 13;
+
+int size_level(index_t size);
+ShapeClass shape_class(index_t m, index_t n, index_t k, index_t batch = 1);
+inline ShapeClass shape_class(const Problem& p) { return shape_class(p.m, p.n, p.k, p.batch()); }
+
+/// "m10 n10 k10 b0", and back; nothing for any other text.
+std::string to_string(const ShapeClass& c);
+std::optional<ShapeClass> parse_shape_class(std::string_view text);
+
+/// How far apart two problems are for a choice of constants: Euclidean, in doublings, with the sizes themselves rather than their
+/// classes. Infinity where a vector meets a matrix, or a stack a single product: those never share constants.
+struct Shape {
+  index_t m = 0, n = 0, k = 0, batch = 1;
+  auto operator<=>(const Shape&) const = default;
+};
+inline Shape shape_of(const Problem& p) { return {p.m, p.n, p.k, p.batch()}; }
+inline ShapeClass shape_class(const Shape& s) { return shape_class(s.m, s.n, s.k, s.batch); }
+double shape_distance(const Shape& a, const Shape& b);
+
+/// Constants are carried from a measured problem to another up to this distance; beyond, the defaults are the better guess.
+inline constexpr double sharing_radius = 1.5;
+
+/// Distance added where the layouts differ: constants carry over from one layout to another, but less well than to a size beside.
+inline constexpr double layout_distance = 0.75;
+
+/// "nn", "nt", "tn", "tt": which of A and B are transposed in the sense of Operand.
+std::string_view layout_of(const Problem& p);
+
+}  // namespace sycl_mat
