@@ -126,9 +126,9 @@ class Database {
     user_file_ = user;
     user_stamp_ = stamp;
     user_ = load(user, warnings);
-    if (!loaded_)
-      for (const fs::path& file : shipped_tuning_files())
-        for (TunedRecord& r : load(file, warnings)) shipped_.push_back(std::move(r));
+    shipped_.clear();
+    for (const fs::path& file : shipped_tuning_files())
+      for (TunedRecord& r : load(file, warnings)) shipped_.push_back(std::move(r));
     loaded_ = true;
     answers_.clear();
     generation_.fetch_add(1, std::memory_order_release);
