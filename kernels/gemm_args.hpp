@@ -12,6 +12,7 @@ template <class Accumulator>
 struct GemmArgs {
   index m, n, k;
   index lda, ldb, ldc, ldd;
+  index batch;             // matrices in all: batch_outer · batch_inner
   index batch_inner;       // matrices of the inner batch axis; batch number g is (g / batch_inner, g % batch_inner)
   index a_inner, a_outer;  // elements from one matrix of the stack to the next, along the two batch axes
   index b_inner, b_outer;
