@@ -52,6 +52,9 @@ struct Kernel {
   Params (*defaults)(const Problem&, const DeviceInfo&) = nullptr;
   /// Fills constants, range, scratch. Throws ParamsError where `params` break a constraint.
   Plan (*plan)(const Kernel&, const Problem&, const DeviceInfo&, const Params& params) = nullptr;
+  /// Without a measurement the planner takes the able kernel with the highest preference; 0 (and null): only when it is asked for.
+  /// 10 is the device's general kernel ("tiled" on a GPU, "packed" on a CPU), more a specialist for this shape.
+  int (*preference)(const Problem&, const DeviceInfo&) = nullptr;
 };
 
 /// All kernels, lessons first. src/kernel.cpp is the one list.

@@ -5,7 +5,11 @@
 
 namespace sycl_mat {
 
+/// Whether the product is computed on the calling thread, without a launch: tiny ones, and where the caller says kernel="host".
+bool on_host(const Problem& p, const DeviceInfo& device, const GemmOptions& options);
+
 /// Order: what the caller forces → tuning database (user's, then shipped) → defaults from device properties.
+/// Throws UnsupportedError, ParamsError.
 Plan make_plan(const Problem& p, const DeviceInfo& device, const GemmOptions& options);
 
 }  // namespace sycl_mat

@@ -58,6 +58,7 @@ struct Explanation {
   std::string constants;       ///< as rendered into the kernel
   std::string reason;          ///< why this kernel and these constants
   std::string memory;          ///< zero copy, or what is copied and why
+  std::string program;         ///< where the program came from: compiled now, shipped, or cached
   std::string launch_range;    ///< "global 2048×2048, local 16×16"
   std::int64_t local_memory = 0;    ///< bytes a work-group holds
   std::int64_t scratch = 0;         ///< bytes of device scratch

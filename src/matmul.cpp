@@ -1,0 +1,97 @@
+// The way of one call, stage by stage. What a stage decides, no other stage decides again.
+#include <mutex>
+
+#include "backends/host.hpp"
+#include "context.hpp"
+#include "launch.hpp"
+#include "plan.hpp"
+#include "slices.hpp"
+#include "sycl_mat/gemm.hpp"
+#include "view.hpp"
+
+namespace sycl_mat {
+
+/// A product under way. What it holds must live until the queue has run it.
+struct Event::State {
+  State(Context::State& c, const Operands& o, Staging::Where where) : context(c), staging(c, o, where) {}
+  Context::State& context;
+  Staging staging;
+  sycl::event launched;
+  std::once_flag finished;
+
+  void finish() {
+    std::call_once(finished, [&] {
+      context.wait();
+      staging.finish();
+    });
+  }
+  ~State() {
+    try {
+      finish();  // the copies that the queue still reads must not be given back before
+    } catch (...) {  // whoever wanted to know has called wait()
+    }
+  }
+};
+
+void Event::wait() {
+  if (state_) state_->finish();
+}
+
+bool Event::done() const {
+  return !state_ || state_->launched.get_info<sycl::info::event::command_execution_status>() == sycl::info::event_command_status::complete;
+}
+
+namespace {
+
+thread_local std::string_view last_name;
+
+bool host_reachable(const Context::State& context, const Operands& o) {
+  for (const MatrixView* v : {&o.a, &o.b, &o.d, o.c ? &*o.c : &o.d})
+    if (!host_reachable(context, v->data)) return false;
+  return true;
+}
+
+void multiply_on_host(Context::State& context, const Operands& o, const GemmOptions& options) {
+  if (context.pending) context.wait();  // an operand may be the result of a product still under way
+  Staging staging(context, o, Staging::Where::host);
+  for (const Operands& slice : slices(staging.operands())) host::gemm(make_problem(slice, options));
+  staging.finish();
+  last_name = host::name;
+}
+
+Event multiply_on_device(Context::State& context, const Operands& o, const GemmOptions& options) {
+  auto event = std::make_shared<Event::State>(context, o, Staging::Where::device);
+  for (const Operands& slice : slices(event->staging.operands())) {
+    const Problem problem = make_problem(slice, options);
+    const auto prepared = context.prepared.get(context.programs, problem, context.info, options);
+    launch(context, prepared->plan, *prepared->program, problem);
+    last_name = prepared->plan.kernel->name;
+  }
+  event->staging.queue_copy_back();
+  if (options.wait) event->finish();
+  else event->launched = context.queue.ext_oneapi_submit_barrier();
+  return Event(std::move(event));
+}
+
+}  // namespace
+
+Event gemm(Context& where, const MatrixView& a, const MatrixView& b, const MatrixView* c, const MatrixView& d, const GemmOptions& options) {
+  Context::State& context = where.state();
+  Operands operands = check(a, b, c, d, options);
+  if (is_empty(operands.d)) return {};
+  collapse_batch(operands);
+  try {
+    const Problem problem = make_problem(slices(operands).front(), options);
+    if (on_host(problem, context.info, options) && host_reachable(context, operands)) {
+      multiply_on_host(context, operands, options);
+      return {};
+    }
+    return multiply_on_device(context, operands, options);
+  } catch (const sycl::exception& e) {
+    rethrow(e, context.info);
+  }
+}
+
+std::string last_kernel() { return std::string(last_name); }
+
+}  // namespace sycl_mat

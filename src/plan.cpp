@@ -1,0 +1,76 @@
+#include "plan.hpp"
+
+#include "backends/host.hpp"
+#include "sycl_mat/errors.hpp"
+#include "tuning_db.hpp"
+#include "warning.hpp"
+
+namespace sycl_mat {
+namespace {
+
+/// Which kernel constants of this type belong to where no kernel is named.
+std::string_view kernel_of(const Params& params) { return std::holds_alternative<PackParams>(params) ? "packed" : "tiled"; }
+
+std::string why_not(const Kernel& kernel, const Problem& p, const DeviceInfo& device) {
+  return kernel.why_not ? kernel.why_not(p, device) : std::string();
+}
+
+Plan with(const Kernel& kernel, const Problem& p, const DeviceInfo& device, const Params& params, std::string reason) {
+  Plan plan = kernel.plan(kernel, p, device, params);
+  plan.kernel = &kernel;
+  plan.params = params;
+  plan.reason = std::move(reason);
+  return plan;
+}
+
+/// The plan that a measurement suggests, or none where its constants do not fit this problem.
+std::optional<Plan> tuned(const Kernel& kernel, const TunedMatch& match, const Problem& p, const DeviceInfo& device) {
+  if (!why_not(kernel, p, device).empty()) return std::nullopt;
+  try {
+    return with(kernel, p, device, match.params, match.reason);
+  } catch (const ParamsError&) {  // measured for a neighbouring shape, or by an earlier version of the kernel
+    return std::nullopt;
+  }
+}
+
+Plan with_named_kernel(const Kernel& kernel, const Problem& p, const DeviceInfo& device, const GemmOptions& options) {
+  if (const std::string reason = why_not(kernel, p, device); !reason.empty())
+    throw UnsupportedError("the kernel \"" + std::string(kernel.name) + "\" cannot compute this product: " + reason);
+  if (options.params) return with(kernel, p, device, *options.params, "the caller chose the constants");
+  if (const auto match = lookup(p, device, kernel.name))
+    if (auto plan = tuned(kernel, *match, p, device)) return *std::move(plan);
+  return with(kernel, p, device, kernel.defaults(p, device), "the caller chose the kernel; its default constants for this device");
+}
+
+const Kernel& preferred(const Problem& p, const DeviceInfo& device) {
+  const Kernel* best = nullptr;
+  int highest = 0;
+  for (const Kernel& kernel : all_kernels()) {
+    const int preference = kernel.preference ? kernel.preference(p, device) : 0;
+    if (preference <= highest || !why_not(kernel, p, device).empty()) continue;
+    highest = preference;
+    best = &kernel;
+  }
+  if (best) return *best;
+  throw UnsupportedError("no kernel computes a " + std::string(name_of(p.dtype)) + " product on " + device.name +
+                         "; device=\"cpu\" may, or another dtype (sycl_mat.kernels() lists them).");
+}
+
+}  // namespace
+
+bool on_host(const Problem& p, const DeviceInfo& device, const GemmOptions& options) {
+  if (!options.kernel.empty()) return options.kernel == host::name;
+  return !options.params && host::preferred(p, device);
+}
+
+Plan make_plan(const Problem& p, const DeviceInfo& device, const GemmOptions& options) {
+  if (!options.kernel.empty()) return with_named_kernel(find_kernel(options.kernel), p, device, options);
+  if (options.params && !std::holds_alternative<std::monostate>(*options.params))
+    return with_named_kernel(find_kernel(kernel_of(*options.params)), p, device, options);
+  if (const auto match = lookup(p, device))
+    if (auto plan = tuned(find_kernel(match->kernel), *match, p, device)) return *std::move(plan);
+  const Kernel& kernel = preferred(p, device);
+  return with(kernel, p, device, kernel.defaults(p, device), "nothing measured for this device: constants from its properties");
+}
+
+}  // namespace sycl_mat

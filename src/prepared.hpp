@@ -1,0 +1,32 @@
+// Plan and program of a problem, remembered: a repeated product pays for neither.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+
+#include "kernel.hpp"
+#include "program.hpp"
+
+namespace sycl_mat {
+
+struct Prepared {
+  Plan plan;
+  const Program* program = nullptr;  ///< null where the plan needs none (host path, other backends)
+};
+
+/// Thread-safe. Keyed by everything a plan depends on: sizes, layouts, strides, dtype, epilogue kind, alignment, forced choices.
+class PreparedCache {
+ public:
+  /// Throws what planning and compiling throw; a failure is not remembered.
+  std::shared_ptr<const Prepared> get(Programs& programs, const Problem& p, const DeviceInfo& device, const GemmOptions& options);
+  /// Forgets everything: the tuning database has changed.
+  void clear();
+
+ private:
+  std::shared_mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<const Prepared>> known_;
+};
+
+}  // namespace sycl_mat
