@@ -1,0 +1,17 @@
+// The parts of the module, one file each.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace sycl_mat::python {
+
+void bind_errors(nanobind::module_& m);
+void bind_params(nanobind::module_& m);
+void bind_devices(nanobind::module_& m);
+void bind_products(nanobind::module_& m);
+void bind_matmul(nanobind::module_& m);
+
+/// Sets the Python exception that stands for the C++ exception being handled; false: none of ours.
+bool set_python_error();
+
+}  // namespace sycl_mat::python

@@ -1,0 +1,21 @@
+// Python keyword arguments → the library's options.
+#pragma once
+
+#include "bindings.hpp"
+#include "sycl_mat/sycl_mat.hpp"
+
+namespace sycl_mat::python {
+
+/// None, TileParams, PackParams or (TileParams, TileOptions). Throws TypeError.
+Params params_from(nanobind::handle value);
+
+/// None, a selector ("gpu:1") or a Device of devices(). Throws TypeError, DeviceError.
+Context& context_from(nanobind::handle device);
+
+/// None, "ieee", "tf32", "highest" (the same as "ieee"). Throws ValueError.
+Precision precision_from(nanobind::handle value);
+
+/// `kernel`, `params`, `backend`, `precision` as the caller gave them, each may be None.
+GemmOptions options_from(nanobind::handle kernel, nanobind::handle params, nanobind::handle backend, nanobind::handle precision);
+
+}  // namespace sycl_mat::python

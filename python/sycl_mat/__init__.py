@@ -1,0 +1,68 @@
+"""Matrix multiplication on whatever the machine has: an Intel integrated GPU, any SYCL device, or the processor.
+
+>>> import numpy, sycl_mat
+>>> a, b = numpy.ones((2, 3), "f4"), numpy.ones((3, 4), "f4")
+>>> sycl_mat.matmul(a, b)
+array([[3., 3., 3., 3.],
+       [3., 3., 3., 3.]], dtype=float32)
+"""
+
+from . import _runtime
+
+_runtime.prepare()
+try:
+    from . import _core
+except ImportError as error:
+    raise _runtime.explain_import_failure(error) from error
+
+from ._core import (
+    Device,
+    Kernel,
+    PackParams,
+    TileOptions,
+    TileParams,
+    __version__,
+    devices,
+    kernels,
+    last_kernel,
+    matmul,
+    set_default_device,
+)
+from ._products import Explanation, explain, gemm
+from .errors import (
+    CompileError,
+    DeviceError,
+    DimensionError,
+    Error,
+    InputError,
+    OutOfMemoryError,
+    ParamsError,
+    SizeError,
+    UnsupportedError,
+)
+
+__all__ = [
+    "CompileError",
+    "Device",
+    "DeviceError",
+    "DimensionError",
+    "Error",
+    "Explanation",
+    "InputError",
+    "Kernel",
+    "OutOfMemoryError",
+    "PackParams",
+    "ParamsError",
+    "SizeError",
+    "TileOptions",
+    "TileParams",
+    "UnsupportedError",
+    "__version__",
+    "devices",
+    "explain",
+    "gemm",
+    "kernels",
+    "last_kernel",
+    "matmul",
+    "set_default_device",
+]

@@ -1,0 +1,93 @@
+"""Finds the SYCL runtime and the CPU's OpenCL driver wherever pip put them, before the native module is loaded.
+
+Their wheels put shared libraries into ``<prefix>/lib``, which is another folder in a venv, in a user's folder, and in a build that pip
+isolates. So the wheels' own records are asked first; where those do not tell the truth (``pip install --target`` drops files outside
+site-packages), the usual prefixes are.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import os
+import site
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+SYCL_LIBRARY = "libsycl.so.9"
+CPU_DRIVER = "libintelocl.so"
+OPENCL_LOADER = "libOpenCL.so.1"
+
+
+def _prefixes() -> Iterator[Path]:
+    """Where a wheel's ``lib`` may be when its record is no help, nearest first."""
+    package = Path(__file__).resolve().parent
+    yield package.parent  # pip install --prefix into the folder of a --target installation
+    for parent in package.parents[1:4]:
+        yield parent
+    yield Path(sys.prefix)
+    if site.ENABLE_USER_SITE:
+        yield Path(site.getuserbase())
+    yield Path(sys.base_prefix)
+    if "CMPLR_ROOT" in os.environ:  # an oneAPI installation whose setvars.sh was sourced
+        yield Path(os.environ["CMPLR_ROOT"])
+
+
+def find_library(distribution: str, name: str) -> Path | None:
+    """A shared library of an installed distribution, as an absolute path, or None."""
+    for candidate in importlib.metadata.distributions(name=distribution):
+        for file in candidate.files or ():
+            if file.name == name:
+                recorded = Path(str(file.locate()))
+                if recorded.exists():
+                    return recorded.parent.resolve() / name
+    for prefix in _prefixes():
+        path = prefix / "lib" / name
+        if path.exists():
+            return path.parent.resolve() / name
+    return None
+
+
+def _already_loadable(name: str) -> bool:
+    try:
+        ctypes.CDLL(name, mode=os.RTLD_NOLOAD)
+    except OSError:
+        return False
+    return True
+
+
+def prepare() -> None:
+    """Loads the SYCL runtime and makes the CPU's driver known to the OpenCL loader. Changes nothing that the user has set."""
+    if sys.platform != "linux":
+        return
+    sycl = None
+    if not _already_loadable(SYCL_LIBRARY):
+        sycl = find_library("intel-sycl-rt", SYCL_LIBRARY)
+        if sycl is not None:
+            ctypes.CDLL(str(sycl), mode=ctypes.RTLD_GLOBAL)
+    driver = find_library("intel-opencl-rt", CPU_DRIVER)
+    if driver is None:
+        return
+    # The loader reads OCL_ICD_FILENAMES as well as /etc/OpenCL/vendors, so other drivers of the machine stay visible.
+    known = [entry for entry in os.environ.get("OCL_ICD_FILENAMES", "").split(os.pathsep) if entry]
+    if not any(Path(entry).name == CPU_DRIVER for entry in known):
+        os.environ["OCL_ICD_FILENAMES"] = os.pathsep.join([*known, str(driver)])
+    # The runtime looks for the OpenCL loader beside itself: where pip put the two wheels into different folders, it must be loaded.
+    if sycl is not None and not (sycl.parent / OPENCL_LOADER).exists():
+        loader = driver.parent / OPENCL_LOADER
+        if loader.exists():
+            ctypes.CDLL(str(loader), mode=ctypes.RTLD_GLOBAL)
+
+
+def explain_import_failure(error: ImportError) -> ImportError:
+    """The loader's message, with what to do about it."""
+    here = Path(__file__).resolve().parent.parent
+    if "libsycl" not in str(error):
+        return error
+    return ImportError(
+        f"the SYCL runtime ({SYCL_LIBRARY}) was not found.\n"
+        f"  In a venv or a user's folder:  {sys.executable} -m pip install 'intel-sycl-rt>=2026.2,<2027' intel-opencl-rt\n"
+        f"  With pip install --target (which drops the libraries of those wheels), once more:\n"
+        f"    {sys.executable} -m pip install --prefix '{here}' --ignore-installed 'intel-sycl-rt>=2026.2,<2027' intel-opencl-rt"
+    )
