@@ -141,7 +141,7 @@ bool DiskCache::write(std::string_view key, const std::vector<char>& payload) {
   {
     std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
     if (file) {
-      fs::permissions(temporary, fs::perms::owner_read | fs::perms::owner_write, error);
+      if (kind_ == Kind::of_the_user) fs::permissions(temporary, fs::perms::owner_read | fs::perms::owner_write, error);
       file.write(reinterpret_cast<const char*>(&header), sizeof header);
       file.write(key.data(), static_cast<std::streamsize>(key.size()));
       file.write(payload.data(), static_cast<std::streamsize>(payload.size()));
