@@ -5,7 +5,7 @@ if(MSVC)
 else()
   target_compile_options(sycl_mat_options INTERFACE -Wall -Wextra $<$<BOOL:${SYCL_MAT_WERROR}>:-Werror>)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    target_compile_options(sycl_mat_options INTERFACE -Wno-restrict)  # false alarms on std::string, GCC bug 105651
+    target_compile_options(sycl_mat_options INTERFACE -Wno-restrict -Wno-maybe-uninitialized)  # false alarms, GCC bugs 105651, 80635
   endif()
 endif()
 if(SYCL_MAT_SANITIZE)
