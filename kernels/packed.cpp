@@ -1,0 +1,356 @@
+// The CPU kernel: a register block of MR rows × NV vectors, fed by panels of B that are packed on the way.
+//
+//            NV vectors of WIDTH                A group of one work-item owns a block of D. It walks
+//          ┌───────────────────────┐            columns (NC), depth (KC), row panels (MR), column panels
+//          │ B panel, kc × NV·WIDTH│            (NV·WIDTH); the innermost loop is the register block.
+//          └───────────────────────┘
+//   ┌────┐ ┌───────────────────────┐            A's row panel (MR × kc) stays in the first cache and is read
+//   │ A  │ │ D: MR × NV·WIDTH sums │ MR         in place, one element at a time, each broadcast to NV products.
+//   │ kc │ │ in registers          │            B's block (kc × NC) is copied into panels while the first row
+//   └────┘ └───────────────────────┘            panel computes with it, and read from there by all others.
+//
+// Where A cannot be read in place (transposed, or of a narrower type), packed_a_rows rows at a time are copied. Where D cannot hold
+// partial sums (16-bit types), they stay in scratch until the last block of K. Groups may share K: each writes its sums to scratch,
+// and whoever finishes last adds them in a fixed order; nobody waits for a group that may not have begun.
+#include "packed_layout.hpp"
+#include "vector.hpp"
+
+// constants: begin
+constexpr int MR = 6;     // rows of the register block
+constexpr int NV = 4;     // vectors of the register block's row
+constexpr int KC = 512;   // depth of a block of B
+constexpr int MC = 0;     // rows walked before the next block of B, 0: all
+constexpr int NC = 2048;  // columns of a block of B
+constexpr int PACK = 2;   // 0: B read in place, 1: packed before use, 2: packed on the way
+// constants: end
+
+namespace sycl_mat {
+
+constexpr int NR = NV * WIDTH;
+constexpr bool a_in_place = same_type && !TRANS_A;
+constexpr bool b_in_place = same_type && !TRANS_B;  // panels can be read (or copied) row by row as they are
+
+/// Where the sums of the present block of K go, and what is done to them on the way.
+struct Target {
+  acc_t* sums;     // of element (i0, j0): D itself, or scratch
+  index sums_ld;
+  index i0, j0;
+  out_t* d;        // D's and C's element (0, 0)
+  const out_t* c;
+  const acc_t* bias;
+  index ldc, ldd;
+  acc_t alpha, beta;
+  bool add;        // sums of earlier blocks are there
+  bool with_c;     // beta·C is still to be added
+  bool last;       // after this block the results are complete
+  bool direct;     // nothing is done to the sums but store or add
+
+  acc_t* at(index i, index j) const { return sums + (i - i0) * sums_ld + (j - j0); }
+};
+
+/// The way of sums (rows × cols in `from`) that need more than a store: edges, C, bias, activation, narrowing.
+SYCL_MAT_CALL void write_back(const acc_t* from, int from_ld, const Target& t, index i0, index j0, int rows, int cols) {
+#pragma clang loop unroll(disable)
+  for (int r = 0; r < rows; ++r) {
+    const index i = i0 + r;
+#pragma clang loop unroll(disable)
+    for (int q = 0; q < cols; q += WIDTH) {
+      const index j = j0 + q;
+      const int count = cols - q < WIDTH ? cols - q : WIDTH;
+      const bool whole = count == WIDTH;
+      acc_t* s = t.at(i, j);
+      vec x = load(from + r * from_ld + q);
+      if (t.add) {
+        x = multiply_add(splat(t.alpha), x, whole ? load(s) : load_some_sums(s, count));
+      } else {
+        x = splat(t.alpha) * x;
+      }
+      if constexpr (BETA)
+        if (t.with_c) x = multiply_add(splat(t.beta), whole ? load_c(t.c + i * t.ldc + j) : load_some(t.c + i * t.ldc + j, count), x);
+      if (t.last) {
+        x = finish(x, i, j, t.bias, count);
+        if (whole)
+          store_d(t.d + i * t.ldd + j, x);
+        else
+          store_d_some(t.d + i * t.ldd + j, x, count);
+      } else if (whole) {
+        store(s, x);
+      } else {
+        store_some(s, x, count);
+      }
+    }
+  }
+}
+
+/// R rows × V vectors over kc products. A's rows are lda apart, B's b_ld. COPY: B's panel is also written to `panel`.
+template <int R, int V, bool COPY>
+SYCL_MAT_INLINE void register_block(const acc_t* a, index lda, const acc_t* b, index b_ld, acc_t* panel, int kc, const Target& t, index i,
+                                    index j, int cols) {
+  vec sum[R][V];
+#pragma unroll
+  for (int r = 0; r < R; ++r)
+#pragma unroll
+    for (int v = 0; v < V; ++v) sum[r][v] = splat(0);
+#pragma clang loop unroll(disable)
+  for (int k = 0; k < kc; ++k) {
+    vec row[V];
+#pragma unroll
+    for (int v = 0; v < V; ++v) row[v] = load(b + v * WIDTH);
+    b += b_ld;
+    if constexpr (COPY) {
+#pragma unroll
+      for (int v = 0; v < V; ++v) store(panel + v * WIDTH, row[v]);
+      panel += V * WIDTH;
+    }
+#pragma unroll
+    for (int r = 0; r < R; ++r) {
+      const vec x = splat(a[r * lda + k]);
+#pragma unroll
+      for (int v = 0; v < V; ++v) sum[r][v] = multiply_add(x, row[v], sum[r][v]);
+    }
+  }
+  if (t.direct && cols == V * WIDTH) {
+    acc_t* s = t.at(i, j);
+    const vec alpha = splat(t.alpha);
+    if (t.add) {
+#pragma unroll
+      for (int r = 0; r < R; ++r)
+#pragma unroll
+        for (int v = 0; v < V; ++v) store(s + r * t.sums_ld + v * WIDTH, multiply_add(alpha, sum[r][v], load(s + r * t.sums_ld + v * WIDTH)));
+    } else {
+#pragma unroll
+      for (int r = 0; r < R; ++r)
+#pragma unroll
+        for (int v = 0; v < V; ++v) store(s + r * t.sums_ld + v * WIDTH, alpha * sum[r][v]);
+    }
+    return;
+  }
+  acc_t buffer[R * V * WIDTH];
+#pragma unroll
+  for (int r = 0; r < R; ++r)
+#pragma unroll
+    for (int v = 0; v < V; ++v) store(buffer + (r * V + v) * WIDTH, sum[r][v]);
+  write_back(buffer, V * WIDTH, t, i, j, R, cols);
+}
+
+/// Columns to which a panel of `cols` is filled up: as many vectors as the register blocks for the last panel have.
+SYCL_MAT_INLINE int panel_width(int cols) {
+  const int vectors = (cols + WIDTH - 1) / WIDTH;
+  if (NV > 2 && vectors <= 2) return 2 * WIDTH;
+  if (NV > 3 && vectors == 3) return 3 * WIDTH;
+  return NR;
+}
+
+/// One panel of B, kc × cols from `b` on, row after row.
+SYCL_MAT_CALL void pack_panel(const in_t* b, index ldb, acc_t* panel, int kc, int cols) {
+  const int width = panel_width(cols), whole = cols / WIDTH * WIDTH, rest = cols - whole;
+  if constexpr (TRANS_B) {
+    transpose(b, ldb, cols, kc, panel, width);  // B's columns lie as rows
+    if (cols < width)
+#pragma clang loop unroll(disable)
+      for (int k = 0; k < kc; ++k)
+#pragma clang loop unroll(disable) vectorize(disable)
+        for (int x = cols; x < width; ++x) panel[k * width + x] = 0;
+  } else {
+#pragma clang loop unroll(disable)
+    for (int k = 0; k < kc; ++k) {
+#pragma clang loop unroll(disable)
+      for (int v = 0; v < whole; v += WIDTH) store(panel + v, load_wide(b + v));
+      if (cols < width) {
+        if (rest) store(panel + whole, load_some(b + whole, rest));
+#pragma clang loop unroll(disable)
+        for (int v = whole + (rest ? WIDTH : 0); v < width; v += WIDTH) store(panel + v, splat(0));
+      }
+      panel += width;
+      b += ldb;
+    }
+  }
+}
+
+/// R rows of A against all of a block's columns. `ready`: whole panels were packed before.
+template <int R>
+SYCL_MAT_CALL void row_panel(const acc_t* a, index lda, const in_t* b, index ldb, acc_t* packed, int kc, int nc, bool ready, const Target& t,
+                             index i, index j0) {
+  int j = 0;
+  if constexpr (b_in_place) {
+    const acc_t* in_place = reinterpret_cast<const acc_t*>(b);
+    if constexpr (PACK == 2 && R >= MR - 1) {
+      if (!ready)
+        for (; j + NR <= nc; j += NR)
+          register_block<R, NV, true>(a, lda, in_place + j, ldb, packed + index(j) * kc, kc, t, i, j0 + j, NR);
+    }
+    const bool use_packed = PACK != 0 && ready;
+    const index b_ld = use_packed ? NR : ldb, step = use_packed ? index(NR) * kc : NR;
+    const acc_t* panel = (use_packed ? packed : in_place) + j / NR * step;
+    for (; j + NR <= nc; j += NR, panel += step) register_block<R, NV, false>(a, lda, panel, b_ld, nullptr, kc, t, i, j0 + j, NR);
+  } else {
+    for (; j + NR <= nc; j += NR) {
+      if (PACK == 2 && !ready) pack_panel(b + (TRANS_B ? j * ldb : j), ldb, packed + index(j) * kc, kc, NR);
+      register_block<R, NV, false>(a, lda, packed + index(j) * kc, NR, nullptr, kc, t, i, j0 + j, NR);
+    }
+  }
+  if (j >= nc) return;
+  // The last panel is always packed: reading it in place would pass the end of B's rows.
+  const int cols = nc - j, width = panel_width(cols);
+  const acc_t* panel = packed + index(j) * kc;
+  if constexpr (NV > 2)
+    if (width == 2 * WIDTH) return register_block<R, 2, false>(a, lda, panel, width, nullptr, kc, t, i, j0 + j, cols);
+  if constexpr (NV > 3)
+    if (width == 3 * WIDTH) return register_block<R, 3, false>(a, lda, panel, width, nullptr, kc, t, i, j0 + j, cols);
+  register_block<R, NV, false>(a, lda, panel, width, nullptr, kc, t, i, j0 + j, cols);
+}
+
+template <int R>
+SYCL_MAT_INLINE void rows(int r, const acc_t* a, index lda, const in_t* b, index ldb, acc_t* packed, int kc, int nc, bool ready,
+                          const Target& t, index i, index j) {
+  if constexpr (R > 0) {
+    if (r == R)
+      row_panel<R>(a, lda, b, ldb, packed, kc, nc, ready, t, i, j);
+    else
+      rows<R - 1>(r, a, lda, b, ldb, packed, kc, nc, ready, t, i, j);
+  }
+}
+
+/// `rows` rows of A over kc products, each row contiguous.
+SYCL_MAT_CALL void pack_rows(const in_t* a, index lda, int rows, int kc, acc_t* to, index to_ld) {
+  if constexpr (TRANS_A) {
+    transpose(a, lda, kc, rows, to, to_ld);
+  } else {
+#pragma clang loop unroll(disable)
+    for (int r = 0; r < rows; ++r) {
+      int k = 0;
+#pragma clang loop unroll(disable)
+      for (; k + WIDTH <= kc; k += WIDTH) store(to + r * to_ld + k, load_wide(a + r * lda + k));
+#pragma clang loop unroll(disable) vectorize(disable)
+      for (; k < kc; ++k) to[r * to_ld + k] = widen(a[r * lda + k]);
+    }
+  }
+}
+
+/// Block `part` of `parts` of `count` things, where whole multiples of `unit` are dealt out evenly.
+SYCL_MAT_INLINE index share(index count, index unit, index part, index parts) {
+  const index units = (count + unit - 1) / unit;
+  return min(units * part / parts * unit, count);
+}
+
+/// Everything of one block of D: rows [i0, i1), columns [j0, j1), products [k0, k1).
+SYCL_MAT_INLINE void compute(const Matrices& x, const Args& g, Target& t, acc_t* own, const PackedLayout& layout, index i0, index i1,
+                             index j0, index j1, index k0, index k1, bool split, bool with_c) {
+  acc_t* packed = own;
+  acc_t* a_rows = own + layout.a;
+  const index mc = MC > 0 ? MC : i1 - i0 > 0 ? i1 - i0 : 1;
+  const int depth_blocks = k1 > k0 ? int((k1 - k0 + KC - 1) / KC) : 1;
+  const index column_blocks = (j1 - j0 + NC - 1) / NC;
+  for (index ic = i0; ic < i1; ic += mc) {
+    const index ic1 = min(ic + mc, i1);
+    for (index cb = 0; cb < column_blocks; ++cb) {
+      const index jc = j0 + share(j1 - j0, NR, cb, column_blocks);
+      const int nc = int(j0 + share(j1 - j0, NR, cb + 1, column_blocks) - jc);
+      for (int q = 0; q < depth_blocks; ++q) {
+        const index pc = k0 + (k1 - k0) * q / depth_blocks;
+        const int kc = int(k0 + (k1 - k0) * (q + 1) / depth_blocks - pc);
+        const in_t* b = x.b + at_b(g, pc, jc);
+        t.add = q > 0;
+        t.with_c = BETA && with_c && q == 0;
+        t.last = !split && q + 1 == depth_blocks;
+        t.direct = !t.with_c && !(t.last && (BIAS != 0 || ACTIVATION != 0 || !sums_in_d));
+        if (!split && !sums_in_d) {
+          t.sums = own + layout.sums;
+          t.sums_ld = layout.sums_ld;
+          t.i0 = ic;
+          t.j0 = jc;
+        }
+        const int whole = nc / NR * NR;
+        if constexpr (PACK == 1)
+          for (int j = 0; j < whole; j += NR) pack_panel(b + (TRANS_B ? j * g.ldb : j), g.ldb, packed + index(j) * kc, kc, NR);
+        if (whole < nc) pack_panel(b + (TRANS_B ? whole * g.ldb : whole), g.ldb, packed + index(whole) * kc, kc, nc - whole);
+        bool ready = PACK == 1;
+        if constexpr (a_in_place) {
+          // As even row panels as possible: 13 rows are 5 + 4 + 4.
+          const index m = ic1 - ic, panels = (m + MR - 1) / MR;
+          for (index p = 0; p < panels; ++p) {
+            const index i = ic + m * p / panels;
+            const int r = int(ic + m * (p + 1) / panels - i);
+            rows<MR>(r, reinterpret_cast<const acc_t*>(x.a) + i * g.lda + pc, g.lda, b, g.ldb, packed, kc, nc, ready, t, i, jc);
+            ready = PACK != 0 && (ready || (PACK == 2 && r >= MR - 1));
+          }
+        } else {
+          const index a_ld = (k1 - k0 < KC ? k1 - k0 : KC) + packed_a_pad;
+          for (index ia = ic; ia < ic1; ia += packed_a_rows) {
+            const int m = int(min(packed_a_rows, ic1 - ia)), panels = (m + MR - 1) / MR;
+            pack_rows(x.a + at_a(g, ia, pc), g.lda, m, kc, a_rows, a_ld);
+            for (int p = 0; p < panels; ++p) {
+              const int r0 = m * p / panels, r = m * (p + 1) / panels - r0;
+              rows<MR>(r, a_rows + r0 * a_ld, a_ld, b, g.ldb, packed, kc, nc, ready, t, ia + r0, jc);
+              ready = PACK != 0 && (ready || !b_in_place || (PACK == 2 && r >= MR - 1));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+/// Adds the groups' sums in the order of their parts of K, and finishes the block of D.
+SYCL_MAT_CALL void add_parts(const acc_t* parts, index part_stride, index m_ld, const Target& t, index splits, index i0, index i1, index j0,
+                             index j1) {
+  for (index i = i0; i < i1; ++i)
+#pragma clang loop unroll(disable)
+    for (index j = j0; j < j1; j += WIDTH) {
+      const int count = int(min(WIDTH, j1 - j));
+      const acc_t* s = parts + i * m_ld + j;
+      vec x = count == WIDTH ? load(s) : load_some_sums(s, count);
+#pragma clang loop unroll(disable)
+      for (index z = 1; z < splits; ++z) x += count == WIDTH ? load(s + z * part_stride) : load_some_sums(s + z * part_stride, count);
+      x = finish(x, i, j, t.bias, count);
+      if (count == WIDTH)
+        store_d(t.d + i * t.ldd + j, x);
+      else
+        store_d_some(t.d + i * t.ldd + j, x, count);
+    }
+}
+
+}  // namespace sycl_mat
+
+/// One range dimension: groups of one work-item. The batch × split_m × split_n × split_k blocks are dealt to them in order.
+KERNEL(3)
+packed(const sycl_mat::in_t* a, const sycl_mat::in_t* b, const sycl_mat::out_t* c, sycl_mat::out_t* d, const sycl_mat::acc_t* bias,
+       void* scratch, sycl_mat::Args g) {
+  using namespace sycl_mat;
+  const index group = group_id(0), groups = group_count(0);
+  const index blocks_of_d = g.split_m * g.split_n, blocks = g.batch * blocks_of_d * g.split_k;
+  const index counter_bytes = g.split_k > 1 ? packed_counter_bytes(g.batch * blocks_of_d) : 0;
+  int* counters = static_cast<int*>(scratch);
+  acc_t* memory = reinterpret_cast<acc_t*>(static_cast<char*>(scratch) + counter_bytes);
+  acc_t* own = memory + group * g.scratch_stride;
+  const PackedLayout layout = packed_layout((g.m + g.split_m - 1) / g.split_m + MR, (g.n + g.split_n - 1) / g.split_n + NR,
+                                            (g.k + g.split_k - 1) / g.split_k, MC, NC, KC, NR, !a_in_place, !sums_in_d);
+  const index first = blocks * group / groups, end = blocks * (group + 1) / groups;
+  for (index block = first; block < end; ++block) {
+    // Neighbours share columns of B and part of K: a group that takes several finds them in its caches.
+    const index mi = block % g.split_m, ni = block / g.split_m % g.split_n;
+    const index ki = block / blocks_of_d % g.split_k, batch = block / (blocks_of_d * g.split_k);
+    const Matrices x = matrices(a, b, c, d, g, int(batch));
+    const index i0 = share(g.m, MR, mi, g.split_m), i1 = share(g.m, MR, mi + 1, g.split_m);
+    const index column_unit = g.n >= 4 * g.split_n * NR ? NR : WIDTH;  // whole panels, where dealing them out is even enough
+    const index j0 = share(g.n, column_unit, ni, g.split_n), j1 = share(g.n, column_unit, ni + 1, g.split_n);
+    const index k0 = g.k * ki / g.split_k, k1 = g.k * (ki + 1) / g.split_k;
+    Target t{};
+    t.d = x.d, t.c = x.c, t.bias = bias, t.ldc = g.ldc, t.ldd = g.ldd, t.alpha = g.alpha, t.beta = g.beta;
+    const index part_stride = g.m * g.n;
+    acc_t* parts = memory + groups * g.scratch_stride + batch * g.split_k * part_stride;
+    if (g.split_k > 1) {
+      t.sums = parts + ki * part_stride, t.sums_ld = g.n;
+    } else {
+      t.sums = reinterpret_cast<acc_t*>(x.d), t.sums_ld = g.ldd;
+    }
+    compute(x, g, t, own, layout, i0, i1, j0, j1, k0, k1, g.split_k > 1, ki == 0);
+    if (g.split_k > 1) {
+      int* counter = counters + batch * blocks_of_d + mi + ni * g.split_m;
+      if (fetch_add(counter, 1) == g.split_k - 1) {
+        *counter = 0;
+        add_parts(parts, part_stride, g.n, t, g.split_k, i0, i1, j0, j1);
+      }
+    }
+  }
+}

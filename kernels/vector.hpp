@@ -1,0 +1,201 @@
+// Wide vectors of the hand-vectorised CPU kernels: loads that widen, stores that narrow, transposes in registers, write-back.
+#pragma once
+
+#include "device.hpp"
+
+// constants: begin
+constexpr int WIDTH = 16;  // accumulators in the processor's native vector
+// constants: end
+
+namespace sycl_mat {
+typedef float float_vector __attribute__((ext_vector_type(WIDTH)));
+typedef double double_vector __attribute__((ext_vector_type(WIDTH)));
+}  // namespace sycl_mat
+#ifndef SYCL_MAT_STANDARD_SYCL
+SYCL_MAT_BUILTIN sycl_mat::float_vector __spirv_ocl_exp(sycl_mat::float_vector) noexcept;
+SYCL_MAT_BUILTIN sycl_mat::double_vector __spirv_ocl_exp(sycl_mat::double_vector) noexcept;
+SYCL_MAT_BUILTIN sycl_mat::float_vector __spirv_ocl_erf(sycl_mat::float_vector) noexcept;
+SYCL_MAT_BUILTIN sycl_mat::double_vector __spirv_ocl_erf(sycl_mat::double_vector) noexcept;
+SYCL_MAT_BUILTIN sycl_mat::float_vector __spirv_ocl_tanh(sycl_mat::float_vector) noexcept;
+SYCL_MAT_BUILTIN sycl_mat::double_vector __spirv_ocl_tanh(sycl_mat::double_vector) noexcept;
+#endif
+
+#define SYCL_MAT_INLINE static inline __attribute__((always_inline))
+#define SYCL_MAT_CALL static __attribute__((noinline))
+
+namespace sycl_mat {
+
+typedef acc_t vec __attribute__((ext_vector_type(WIDTH)));
+// Any address: callers' arrays may even be off their element's alignment, and x86 vectors do not care.
+typedef acc_t vec_anywhere __attribute__((ext_vector_type(WIDTH), aligned(1)));
+typedef in_t in_vec_anywhere __attribute__((ext_vector_type(WIDTH), aligned(1)));
+typedef out_t out_vec __attribute__((ext_vector_type(WIDTH)));
+typedef out_t out_vec_anywhere __attribute__((ext_vector_type(WIDTH), aligned(1)));
+typedef unsigned unsigned_vec __attribute__((ext_vector_type(WIDTH)));
+
+/// Sums can be kept in D itself: it is of their type.
+constexpr bool sums_in_d = ELEMENT != 2 && ELEMENT != 3;
+/// A and B are of the accumulator's type: the micro-kernel can read them where they are.
+constexpr bool same_type = ELEMENT < 2;
+
+SYCL_MAT_INLINE vec splat(acc_t x) { return (vec)(x); }
+
+SYCL_MAT_INLINE vec load(const acc_t* from) { return *reinterpret_cast<const vec_anywhere*>(from); }
+SYCL_MAT_INLINE void store(acc_t* to, vec x) { *reinterpret_cast<vec_anywhere*>(to) = x; }
+
+SYCL_MAT_INLINE vec multiply_add(vec a, vec b, vec c) {
+  if constexpr (ELEMENT == 4) {
+    return a * b + c;
+  } else {
+    return __builtin_elementwise_fma(a, b, c);
+  }
+}
+
+/// WIDTH stored elements, each as an accumulator.
+SYCL_MAT_INLINE vec load_wide(const in_t* from) {
+  const auto x = *reinterpret_cast<const in_vec_anywhere*>(from);
+  if constexpr (ELEMENT == 3) {
+    return __builtin_convertvector(__builtin_bit_cast(float_vector, __builtin_convertvector(x, unsigned_vec) << 16), vec);
+  } else {
+    return __builtin_convertvector(x, vec);
+  }
+}
+/// The same of C, whose type is D's.
+SYCL_MAT_INLINE vec load_c(const out_t* from) {
+  const auto x = *reinterpret_cast<const out_vec_anywhere*>(from);
+  if constexpr (ELEMENT == 3) {
+    return __builtin_convertvector(__builtin_bit_cast(float_vector, __builtin_convertvector(x, unsigned_vec) << 16), vec);
+  } else {
+    return __builtin_convertvector(x, vec);
+  }
+}
+
+/// Accumulators as elements of D, to nearest, ties to even (see narrow()).
+SYCL_MAT_INLINE out_vec narrow(vec x) {
+  if constexpr (ELEMENT == 3) {
+    const auto single = __builtin_convertvector(x, float_vector);
+    const auto bits = __builtin_bit_cast(unsigned_vec, single);
+    const auto rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+    const auto quiet = (bits >> 16) | 0x40;
+    return __builtin_convertvector(single != single ? quiet : rounded, out_vec);
+  } else {
+    return __builtin_convertvector(x, out_vec);
+  }
+}
+SYCL_MAT_INLINE void store_d(out_t* to, vec x) { *reinterpret_cast<out_vec_anywhere*>(to) = narrow(x); }
+
+/// `count` < WIDTH elements, the rest zeros.
+template <class T>
+SYCL_MAT_INLINE vec load_some(const T* from, int count) {
+  acc_t buffer[WIDTH];
+  store(buffer, splat(0));
+#pragma clang loop unroll(disable) vectorize(disable)
+  for (int l = 0; l < count; ++l) buffer[l] = widen(from[l]);
+  return load(buffer);
+}
+SYCL_MAT_INLINE vec load_some_sums(const acc_t* from, int count) {
+  acc_t buffer[WIDTH];
+  store(buffer, splat(0));
+#pragma clang loop unroll(disable) vectorize(disable)
+  for (int l = 0; l < count; ++l) buffer[l] = from[l];
+  return load(buffer);
+}
+SYCL_MAT_INLINE void store_some(acc_t* to, vec x, int count) {
+  acc_t buffer[WIDTH];
+  store(buffer, x);
+#pragma clang loop unroll(disable) vectorize(disable)
+  for (int l = 0; l < count; ++l) to[l] = buffer[l];
+}
+SYCL_MAT_INLINE void store_d_some(out_t* to, vec x, int count) {
+  out_t buffer[WIDTH];
+  store_d(buffer, x);
+#pragma clang loop unroll(disable) vectorize(disable)
+  for (int l = 0; l < count; ++l) to[l] = buffer[l];
+}
+
+SYCL_MAT_INLINE acc_t sum_of_lanes(vec x) {
+  acc_t buffer[WIDTH];
+  store(buffer, x);
+#pragma unroll
+  for (int h = WIDTH / 2; h > 0; h /= 2)
+#pragma unroll
+    for (int l = 0; l < h; ++l) buffer[l] += buffer[l + h];
+  return buffer[0];
+}
+
+// ---- transpose -----------------------------------------------------------------------------------------------------------------
+template <class Int, Int... lanes>
+struct Lanes {};
+using AllLanes = __make_integer_seq<Lanes, int, WIDTH>;
+
+// One butterfly: rows a and b exchange the halves (of size h) of each pair of halves.
+template <int h, int... l>
+SYCL_MAT_INLINE vec first_halves(vec a, vec b, Lanes<int, l...>) {
+  return __builtin_shufflevector(a, b, ((l & h) == 0 ? l : WIDTH + l - h)...);
+}
+template <int h, int... l>
+SYCL_MAT_INLINE vec second_halves(vec a, vec b, Lanes<int, l...>) {
+  return __builtin_shufflevector(a, b, ((l & h) == 0 ? l + h : WIDTH + l)...);
+}
+template <int h>
+SYCL_MAT_INLINE void butterflies(vec* rows) {
+#pragma unroll
+  for (int i = 0; i < WIDTH; ++i)
+    if ((i & h) == 0) {
+      const vec a = rows[i], b = rows[i + h];
+      rows[i] = first_halves<h>(a, b, AllLanes{});
+      rows[i + h] = second_halves<h>(a, b, AllLanes{});
+    }
+  if constexpr (h > 1) butterflies<h / 2>(rows);
+}
+
+/// WIDTH × WIDTH elements: to[c·to_ld + r] = from[r·from_ld + c].
+SYCL_MAT_CALL void transpose_block(const in_t* from, index from_ld, acc_t* to, index to_ld) {
+  vec rows[WIDTH];
+#pragma unroll
+  for (int r = 0; r < WIDTH; ++r) rows[r] = load_wide(from + r * from_ld);
+  butterflies<WIDTH / 2>(rows);
+#pragma unroll
+  for (int r = 0; r < WIDTH; ++r) store(to + r * to_ld, rows[r]);
+}
+
+/// Any rows × cols: whole blocks in registers, the rest element by element.
+SYCL_MAT_CALL void transpose(const in_t* from, index from_ld, int rows, int cols, acc_t* to, index to_ld) {
+  const int whole_rows = rows / WIDTH * WIDTH, whole_cols = cols / WIDTH * WIDTH;
+#pragma clang loop unroll(disable)
+  for (int r = 0; r < whole_rows; r += WIDTH)
+#pragma clang loop unroll(disable)
+    for (int c = 0; c < whole_cols; c += WIDTH) transpose_block(from + r * from_ld + c, from_ld, to + c * to_ld + r, to_ld);
+#pragma clang loop unroll(disable) vectorize(disable)
+  for (int r = 0; r < rows; ++r)
+#pragma clang loop unroll(disable) vectorize(disable)
+    for (int c = r < whole_rows ? whole_cols : 0; c < cols; ++c) to[c * to_ld + r] = widen(from[r * from_ld + c]);
+}
+
+// ---- write-back ----------------------------------------------------------------------------------------------------------------
+SYCL_MAT_INLINE vec activate(vec x) {
+  if constexpr (ACTIVATION == 0 || (ELEMENT == 4 && ACTIVATION > 1)) {
+    return x;
+  } else if constexpr (ACTIVATION == 1) {
+    return x < splat(0) ? splat(0) : x;
+  } else {
+#ifndef SYCL_MAT_STANDARD_SYCL
+    if constexpr (ACTIVATION == 2) return x * acc_t(0.5) * (splat(1) + __spirv_ocl_erf(x * acc_t(0.70710678118654752440)));
+    if constexpr (ACTIVATION == 3) return splat(1) / (splat(1) + __spirv_ocl_exp(-x));
+    if constexpr (ACTIVATION == 4) return __spirv_ocl_tanh(x);
+    if constexpr (ACTIVATION == 5) return x / (splat(1) + __spirv_ocl_exp(-x));
+#else
+    for (int l = 0; l < WIDTH; ++l) x[l] = activate(acc_t(x[l]));
+    return x;
+#endif
+  }
+}
+
+/// WIDTH finished sums (alpha·A·B + beta·C) of D's row i from column j on: bias and activation.
+SYCL_MAT_INLINE vec finish(vec x, index i, index j, const acc_t* bias, int count) {
+  if constexpr (BIAS == 1) x += count == WIDTH ? load(bias + j) : load_some_sums(bias + j, count);
+  if constexpr (BIAS == 2) x += bias[i];
+  return activate(x);
+}
+
+}  // namespace sycl_mat

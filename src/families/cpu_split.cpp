@@ -1,0 +1,42 @@
+#include "cpu_split.hpp"
+
+#include <algorithm>
+
+namespace sycl_mat {
+namespace {
+
+// Vector multiply-adds that fit into the time in which a launch reaches a second core (1–2 µs at some 3.5·10⁹ a second).
+constexpr double wake_up = 4000;
+// Split of K: sums go through memory, and a counter through another core's cache.
+constexpr double min_k_part = 256;
+
+index_t up(index_t a, index_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+CpuSplit split_for_cores(const Problem& p, int cores, const CpuCosts& c) {
+  CpuSplit best;
+  best.cost = -1;
+  const index_t batch = p.batch();
+  const index_t row_panels = up(p.m, c.mr), vectors = up(p.n, c.width);
+  const index_t limit = std::max<index_t>(1, cores);
+  const index_t all_m = std::min(limit, std::max<index_t>(1, row_panels)), all_n = std::min(limit, std::max<index_t>(1, vectors));
+  const index_t all_k = c.may_split_k ? std::clamp<index_t>(static_cast<index_t>(p.k / min_k_part), 1, limit) : 1;
+  for (index_t gm = 1; gm <= all_m; ++gm)
+    for (index_t gn = 1; gm * gn <= limit && gn <= all_n; ++gn)
+      for (index_t gk = 1; gm * gn * gk <= limit && gk <= all_k; ++gk) {
+        const index_t parts = gm * gn * gk;
+        if (parts > 1 && batch % limit == 0) continue;  // the stack alone keeps all cores busy
+        const double rows = static_cast<double>(std::min(p.m, up(row_panels, gm) * c.mr));
+        const double width = static_cast<double>(up(vectors, gn)), depth = static_cast<double>(up(p.k, gk));
+        double cost = rows * width * depth + c.pack_b * width * depth + c.pack_a * rows * depth / c.width + c.write * rows * width;
+        if (gk > 1) cost += 2 * rows * width * static_cast<double>(gk) + wake_up / 2;
+        const index_t groups = std::min(batch * parts, limit);
+        cost *= static_cast<double>(up(batch * parts, groups));
+        if (groups > 1) cost += wake_up;
+        if (best.cost < 0 || cost < best.cost * 0.999) best = {gm, gn, gk, groups, cost};
+      }
+  return best;
+}
+
+}  // namespace sycl_mat

@@ -1,0 +1,26 @@
+// How one product (or a stack) is dealt out to the cores of a CPU device.
+#pragma once
+
+#include "../problem.hpp"
+
+namespace sycl_mat {
+
+struct CpuSplit {
+  index_t m = 1, n = 1, k = 1;  ///< parts along each size
+  index_t groups = 1;           ///< work-groups that share batch·m·n·k parts
+  double cost = 0;              ///< vector multiply-adds of the busiest group, everything else converted to such
+};
+
+/// What one part costs besides its products.
+struct CpuCosts {
+  int mr = 6, width = 16, nr = 64;
+  double pack_b = 0.5;   ///< a vector of B made ready
+  double pack_a = 0;     ///< a vector of A made ready
+  double write = 2;      ///< a vector of D written
+  bool may_split_k = true;
+};
+
+/// The cheapest way to keep `cores` busy: along M, N, K or several of them.
+CpuSplit split_for_cores(const Problem& p, int cores, const CpuCosts& costs);
+
+}  // namespace sycl_mat

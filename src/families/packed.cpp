@@ -1,0 +1,76 @@
+// The packed CPU kernel: constants, cores, scratch.
+#include "../../kernels/packed_layout.hpp"
+#include "../params_pack.hpp"
+#include "cpu_split.hpp"
+#include "families.hpp"
+#include "sycl_mat/errors.hpp"
+
+namespace sycl_mat {
+namespace {
+
+std::string why_not(const Problem& p, const DeviceInfo& device) {
+  if (!device.is_cpu()) return "packed keeps its blocks in a processor's vector registers and caches: a CPU device is needed";
+  if (p.precision == Precision::tf32) return "processors have no TF32 units";
+  return {};
+}
+
+Params defaults(const Problem& p, const DeviceInfo& device) { return default_pack_params(p, device); }
+
+index_t up(index_t a, index_t b) { return (a + b - 1) / b; }
+
+Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, const Params& params) {
+  if (!std::holds_alternative<PackParams>(params)) throw ParamsError("packed takes PackParams (mr, nv, kc, mc, nc, pack)");
+  PackParams c = std::get<PackParams>(params);
+  check(c, device, p.accumulator);
+  const int width = vector_elements(device, p.accumulator), nr = c.nv * width;
+  const bool same_type = p.dtype == p.accumulator, pack_a = !same_type || p.a.transposed, pack_b = !same_type || p.b.transposed;
+  const bool keep_sums = p.out != p.accumulator;
+  // Transposed or narrower panels cannot be read in place.
+  if (pack_b && c.pack == 0) c.pack = 2;
+  if (keep_sums && c.mc == 0) c.mc = 1024 / c.mr * c.mr;
+
+  CpuCosts costs;
+  costs.mr = c.mr, costs.width = width, costs.nr = nr;
+  costs.pack_b = c.pack == 0 ? 0 : pack_b ? 2 : 0.5;
+  costs.pack_a = pack_a ? 2 : 0;
+  const CpuSplit split = split_for_cores(p, device.compute_units, costs);
+
+  Plan out;
+  out.kernel = &kernel;
+  out.params = c;
+  out.constants = common_constants(p);
+  for (const auto& [name, value] : Constants{
+           {"WIDTH", width}, {"MR", c.mr}, {"NV", c.nv}, {"KC", c.kc}, {"MC", c.mc}, {"NC", c.nc}, {"PACK", c.pack}})
+    out.constants.emplace_back(name, value);
+  out.range.global = {1, 1, static_cast<std::size_t>(split.groups)};
+  out.split_m = split.m, out.split_n = split.n, out.split_k = split.k;
+  // The kernel lays its scratch out by the same function with the same arguments.
+  const PackedLayout layout = packed_layout(up(p.m, split.m) + c.mr, up(p.n, split.n) + nr, up(p.k, split.k), c.mc, c.nc, c.kc, nr, pack_a, keep_sums);
+  out.scratch_stride = layout.elements;
+  index_t elements = split.groups * layout.elements;
+  if (split.k > 1) {
+    out.counter_bytes = static_cast<std::size_t>(packed_counter_bytes(p.batch() * split.m * split.n));
+    elements += p.batch() * split.k * p.m * p.n;
+  }
+  out.scratch_bytes = out.counter_bytes + static_cast<std::size_t>(elements * size_of(p.accumulator));
+  out.reason = "cores share M×N×K as " + std::to_string(split.m) + "×" + std::to_string(split.n) + "×" + std::to_string(split.k);
+  return out;
+}
+
+int preference(const Problem&, const DeviceInfo& device) { return device.is_cpu() ? 10 : 0; }
+
+constexpr Kernel family[] = {{.name = "packed",
+                               .file = "packed.cpp",
+                               .summary = "CPU: register micro-kernel on wide vectors, B packed on the way, cores split evenly",
+                               .params = "pack",
+                               .hand_vectorised = true,
+                               .why_not = why_not,
+                               .defaults = defaults,
+                               .plan = plan,
+                               .preference = preference}};
+
+}  // namespace
+
+std::span<const Kernel> packed_kernels() { return family; }
+
+}  // namespace sycl_mat
