@@ -10,11 +10,11 @@
 #include <tuple>
 
 #include "params_json.hpp"
+#include "program.hpp"
 #include "sycl_mat/errors.hpp"
 #include "tuning_db.hpp"
 
 #ifndef _WIN32
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -342,30 +342,15 @@ std::string tuning_file_name(std::string_view fingerprint) {
 }
 
 std::vector<fs::path> shipped_tuning_files() {
-  std::vector<fs::path> folders;
-  if (const char* data = std::getenv("SYCL_MAT_DATA_DIR"); data && *data) {
-    folders = {fs::path(data) / "tuned"};
-  }
-#ifndef _WIN32
-  else {
-    // Beside the library (a Python package), or in the data folder of an installed prefix.
-    Dl_info info{};
-    if (::dladdr(reinterpret_cast<const void*>(&shipped_tuning_files), &info) != 0 && info.dli_fname != nullptr) {
-      std::error_code error;
-      const fs::path beside = fs::weakly_canonical(info.dli_fname, error).parent_path();
-      folders = {beside / "tuned", beside / "sycl_mat" / "tuned", beside / ".." / "share" / "sycl_mat" / "tuned", beside / ".." / "tuned"};
-    }
-  }
-#endif
-  for (const fs::path& folder : folders) {
-    std::error_code error;
-    std::vector<fs::path> files;
-    for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
-      if (at->path().extension() == ".json") files.push_back(at->path());
-    std::sort(files.begin(), files.end());
-    if (!files.empty()) return files;
-  }
-  return {};
+  // Asked again every time, unlike data_folder(), so that a changed environment counts.
+  const char* data = std::getenv("SYCL_MAT_DATA_DIR");
+  const fs::path folder = (data && *data ? fs::path(data) : data_folder()) / "tuned";
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    if (at->path().extension() == ".json") files.push_back(at->path());
+  std::sort(files.begin(), files.end());
+  return files;
 }
 
 }  // namespace sycl_mat
