@@ -18,7 +18,7 @@ std::string why_not(const Kernel& kernel, const Problem& p, const DeviceInfo& de
 Plan with(const Kernel& kernel, const Problem& p, const DeviceInfo& device, const Params& params, std::string reason) {
   Plan plan = kernel.plan(kernel, p, device, params);
   plan.kernel = &kernel;
-  plan.params = params;
+  if (!plan.reason.empty()) reason += "; " + plan.reason;
   plan.reason = std::move(reason);
   return plan;
 }
