@@ -1,0 +1,17 @@
+// The kernel families: each file of this folder describes its kernels; src/kernel.cpp lists them all.
+#pragma once
+
+#include <span>
+
+#include "../kernel.hpp"
+
+namespace sycl_mat {
+
+std::span<const Kernel> ladder_kernels();  ///< naive … tiled_double_buffered: the lessons, in their order
+std::span<const Kernel> tiled_kernels();   ///< the GPU kernel
+std::span<const Kernel> packed_kernels();  ///< the CPU kernel
+
+/// Why no kernel here takes the problem's element type on this device; empty: they do.
+std::string unsupported_type(const Problem& p, const DeviceInfo& device);
+
+}  // namespace sycl_mat

@@ -1,0 +1,123 @@
+// The GPU kernel: its defaults, one function a target, and how a product is cut into work-groups.
+#include <algorithm>
+
+#include "../params_tile.hpp"
+#include "families.hpp"
+#include "sycl_mat/device.hpp"
+#include "sycl_mat/errors.hpp"
+
+namespace sycl_mat {
+namespace {
+
+index_t blocks_of(const Problem& p, const TileParams& t) {
+  const index_t block_m = t.tile_m * t.batch_m, block_n = t.tile_n * t.batch_n;
+  return ((p.m + block_m - 1) / block_m) * ((p.n + block_n - 1) / block_n) * p.batch();
+}
+
+/// Groups that share a block along K where there are too few blocks to keep `wanted` groups busy: a power of two, each with at least
+/// 256 of K, since the partial sums have to be written and read again.
+int split_for(const Problem& p, const TileParams& t, index_t wanted) {
+  int split = 1;
+  while (blocks_of(p, t) * split * 2 <= wanted && p.k / (split * 2) >= 256 && split < 32) split *= 2;
+  return split;
+}
+
+// Gen9 (HD/UHD Graphics 6xx): 24 EUs, 64 KB of local memory for 8 of them. 8×4 sums and float8 chunks, the set that its owner found.
+TiledChoice intel_gen9(const Problem& p, const DeviceInfo& device) {
+  TiledChoice choice{{16, 16, 8, 8, 4, 8}, {}};
+  if (p.dtype == DType::float64) choice.params = {16, 16, 8, 4, 4, 4};
+  if (blocks_of(p, choice.params) < device.compute_units) choice.params = {16, 16, 16, 4, 4, 4};
+  choice.options.split_k = split_for(p, choice.params, device.compute_units);
+  return choice;
+}
+
+// Iris Xe and later: see docs/intel-registers.md for what each set takes there.
+TiledChoice intel_xe_lp(const Problem& p, const DeviceInfo& device) { return intel_gen9(p, device); }
+
+TiledChoice intel_xe_hpg(const Problem& p, const DeviceInfo& device) { return intel_gen9(p, device); }
+
+// Xe-HPC's compiler takes SIMD32 where it may choose, and then spills.
+TiledChoice intel_xe_hpc(const Problem& p, const DeviceInfo& device) {
+  TiledChoice choice = intel_gen9(p, device);
+  choice.options.sub_group = 16;
+  return choice;
+}
+
+// Measured on one H200 (sm_90).
+TiledChoice nvidia(const Problem& p, const DeviceInfo& device) {
+  TiledChoice choice{{8, 16, 8, 16, 8, 4}, {}};
+  if (p.dtype == DType::float64) choice.params = {16, 16, 8, 4, 4, 2};
+  // Two such blocks fit a multiprocessor: fewer than that leave part of the device idle.
+  if (blocks_of(p, choice.params) < 2 * device.compute_units) choice.params = {16, 16, 16, 8, 4, 4};
+  if (blocks_of(p, choice.params) < device.compute_units) choice.params = {16, 16, 16, 4, 4, 4};
+  choice.options.split_k = split_for(p, choice.params, 2 * device.compute_units);
+  return choice;
+}
+
+// Anything else, the processor included (the packed kernel is the one for it): constants that spill nowhere.
+TiledChoice generic(const Problem&, const DeviceInfo&) { return {{16, 16, 16, 4, 4, 4}, {}}; }
+
+Params defaults(const Problem& p, const DeviceInfo& device) {
+  const std::string& name = device.architecture;
+  TiledChoice choice = name == "intel-gen9"             ? intel_gen9(p, device)
+                       : name == "intel-xe-lp"          ? intel_xe_lp(p, device)
+                       : name == "intel-xe-hpg"         ? intel_xe_hpg(p, device)
+                       : name == "intel-xe-hpc"         ? intel_xe_hpc(p, device)
+                       : name.starts_with("nvidia-sm")  ? nvidia(p, device)
+                                                        : generic(p, device);
+  if (broken_constraint(choice.params, choice.options, device, p.dtype).empty()) return choice;
+  return nearest(choice.params, choice.options, device, p.dtype).value_or(choice);
+}
+
+Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, const Params& params) {
+  const auto* forced = std::get_if<TiledChoice>(&params);
+  const TiledChoice choice = forced ? *forced : std::get<TiledChoice>(defaults(p, device));
+  const auto& [t, o] = choice;
+  check(t, o, device, p.dtype);
+  const index_t blocks = blocks_of(p, t), groups = blocks * o.split_k;
+  if (groups > 0x7fffffff / t.tile_n) throw UnsupportedError("the product needs more work-groups than one launch has");
+
+  Plan plan;
+  plan.kernel = &kernel;
+  plan.params = choice;
+  plan.constants = common_constants(p);
+  plan.constants.insert(plan.constants.end(), {{"TILE_M", t.tile_m},
+                                               {"TILE_N", t.tile_n},
+                                               {"TILE_K", t.tile_k},
+                                               {"BATCH_M", t.batch_m},
+                                               {"BATCH_N", t.batch_n},
+                                               {"CHUNK", t.chunk},
+                                               {"A_TRANSPOSED", o.a_transposed},
+                                               {"PAD", o.pad},
+                                               {"STRIDED", o.strided},
+                                               {"ORDER", o.order},
+                                               {"AHEAD", o.ahead},
+                                               {"LOCAL", o.local},
+                                               {"SUB_GROUP", o.sub_group},
+                                               {"SPLIT_K", o.split_k},
+                                               {"SWIZZLE", o.swizzle}});
+  plan.range = {{1, std::size_t(t.tile_m), std::size_t(groups * t.tile_n)}, {1, std::size_t(t.tile_m), std::size_t(t.tile_n)}};
+  plan.local_memory = local_memory_bytes(t, o, p.dtype);
+  plan.split_k = o.split_k;
+  if (o.split_k > 1) {
+    plan.scratch_stride = index_t(t.tile_m) * t.batch_m * t.tile_n * t.batch_n;
+    plan.counter_bytes = std::size_t(blocks * 4 + 255) / 256 * 256;
+    plan.scratch_bytes = plan.counter_bytes + std::size_t(groups * plan.scratch_stride * size_of(p.accumulator));
+  }
+  return plan;
+}
+
+/// The general kernel of a GPU; elsewhere the last resort, for the processor has its own.
+int preference(const Problem&, const DeviceInfo& device) { return device.is_gpu() ? 10 : 1; }
+
+}  // namespace
+
+std::span<const Kernel> tiled_kernels() {
+  static const Kernel kernels[] = {
+      {.name = "tiled", .file = "tiled.cpp", .summary = "rectangular register and local-memory tiles, for GPUs", .params = "tile",
+       .why_not = unsupported_type, .defaults = defaults, .plan = plan, .preference = preference},
+  };
+  return kernels;
+}
+
+}  // namespace sycl_mat
