@@ -1,0 +1,5 @@
+"""python -m sycl_mat: the same as the command sycl-mat."""
+
+from .cli import app
+
+app(prog_name="sycl-mat")

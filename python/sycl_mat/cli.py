@@ -1,0 +1,131 @@
+"""The command sycl-mat."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from . import _core, doctor
+from ._products import explain
+from .bench import dtype_from_name
+from .cli_bench import bench
+from .errors import Error
+
+app = typer.Typer(
+    name="sycl-mat",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    add_completion=False,
+    help="Matrix products on whatever the machine has.\n\n"
+    "Begin with [bold]sycl-mat devices[/bold]; where it finds none, [bold]sycl-mat doctor[/bold] says why.",
+)
+console = Console()
+
+
+def _size(count: int) -> str:
+    if count <= 0:
+        return "-"
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            return f"{size:.0f} {unit}" if size >= 10 or unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    raise AssertionError
+
+
+@app.command(epilog="Example: sycl-mat devices --all")
+def devices(everything: Annotated[bool, typer.Option("--all", help="Every property, one a line.")] = False) -> None:
+    """List the SYCL devices, with what matters for a matrix product."""
+    found = _core.devices()
+    if not found:
+        console.print("No SYCL device was found. [bold]sycl-mat doctor[/bold] says why and what to do.")
+        raise typer.Exit(1)
+    if everything:
+        for device in found:
+            console.rule(device.selector)
+            for name in (n for n in dir(device) if not n.startswith("_")):
+                console.print(f"{name:<20} {getattr(device, name)}", highlight=False)
+        return
+    table = Table("device=", "name", "units", "local memory", "vector / sub-groups", "group", "shares memory", "driver", "fingerprint")
+    for device in found:
+        width = str(device.vector_width) if device.type == "cpu" else ", ".join(map(str, device.sub_group_sizes)) or str(device.vector_width)
+        shares = "any array" if device.usm_system else "shared arrays" if device.unified_memory else "no"
+        table.add_row(
+            device.selector,
+            f"{device.name}\n[dim]{device.type}, {device.architecture}[/dim]",
+            str(device.compute_units),
+            _size(device.local_memory),
+            width,
+            str(device.max_work_group_size),
+            shares,
+            device.driver_version,
+            device.fingerprint,
+        )
+    console.print(table)
+    console.print(f"default: [bold]{_core.current_device().selector}[/bold] (the first; ONEAPI_DEVICE_SELECTOR and device= change it)")
+
+
+@app.command(name="doctor", epilog="Example: sycl-mat doctor")
+def doctor_command() -> None:
+    """Find out why a device is missing or slow, and say what to do about it."""
+    findings = doctor.examine()
+    marks = {"ok": "[green]ok[/green]", "note": "[yellow]note[/yellow]", "problem": "[red]problem[/red]"}
+    for finding in findings:
+        console.print(f"{marks[finding.verdict]:<24} {finding.what}", highlight=False)
+        if finding.mend:
+            console.print(f"          [bold]→ {finding.mend}[/bold]", highlight=False)
+    if any(finding.verdict == "problem" for finding in findings):
+        raise typer.Exit(1)
+
+
+@app.command(epilog="Example: sycl-mat kernels")
+def kernels() -> None:
+    """List the kernels; each can be forced by matmul(..., kernel=name)."""
+    table = Table("kernel", "constants", "what it is")
+    for kernel in _core.kernels():
+        table.add_row(kernel.name, kernel.params, kernel.summary)
+    console.print(table)
+
+
+@app.command(name="explain", epilog="Example: sycl-mat explain 1024 1024 1024 --dtype float32")
+def explain_command(
+    m: Annotated[int, typer.Argument(help="rows of A and of the result", min=0)],
+    n: Annotated[int, typer.Argument(help="columns of B and of the result", min=0)],
+    k: Annotated[int, typer.Argument(help="columns of A, rows of B", min=0)],
+    device: Annotated[str | None, typer.Option(help="'cpu', 'gpu', 'gpu:1', 'level_zero:0'")] = None,
+    dtype: Annotated[str, typer.Option(help="float32, float64, float16, bfloat16, int8")] = "float32",
+    layout: Annotated[str, typer.Option(help="NN, NT, TN or TT: which operands are stored transposed")] = "NN",
+    kernel: Annotated[str | None, typer.Option(help="force a kernel")] = None,
+    backend: Annotated[str | None, typer.Option(help="sycl, onemkl or auto")] = None,
+) -> None:
+    """Say what would run for a product of these sizes, and why."""
+    kind = dtype_from_name(dtype)
+    # Never touched: memory that nobody writes costs nothing.
+    a = np.empty((k, m) if layout[:1] == "T" else (m, k), kind)
+    b = np.empty((n, k) if layout[1:] == "T" else (k, n), kind)
+    try:
+        explanation = explain(
+            a, b, transpose_a=layout[:1] == "T", transpose_b=layout[1:] == "T", device=device, kernel=kernel, backend=backend
+        )
+    except Error as error:
+        console.print(f"[red]{error}[/red]", highlight=False)
+        raise typer.Exit(1) from None
+    console.print(str(explanation), highlight=False)
+
+
+app.command(
+    name="bench",
+    epilog="Examples:\n\n"
+    "sycl-mat bench --sizes 512,1024,2048,4096 --plot build/bench.png\n\n"
+    "sycl-mat bench --shapes bench/shapes.toml --dtype float32,float64 --json build/bench.json",
+)(bench)
+
+for _module in ("cli_tune",):  # commands that live in files of their own: each has register(app)
+    if importlib.util.find_spec(f"sycl_mat.{_module}"):
+        importlib.import_module(f"sycl_mat.{_module}").register(app)

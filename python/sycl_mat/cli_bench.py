@@ -1,0 +1,225 @@
+"""sycl-mat bench: the measurements of bench.py as a table, JSON and a picture."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from . import _core, peers
+from .bench import Row, geometric_mean, measure
+from .shapes import Shape, read_shapes, squares
+
+console = Console()
+
+#: Set on some machines for old OpenBLAS builds; they slow a current one.
+HAMPERING = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+
+
+def _unhampered() -> None:
+    """Starts this command again without the variables that slow NumPy: it read them when it was imported."""
+    if any(name in os.environ for name in HAMPERING):
+        clean = {name: value for name, value in os.environ.items() if name not in HAMPERING}
+        sys.stdout.flush()
+        os.execve(sys.executable, [sys.executable, "-m", "sycl_mat", *sys.argv[1:]], clean)
+
+
+def _contenders(device: str | None, blog: bool) -> list[peers.Contender]:
+    chosen = [peers.numpy_contender()]
+    onemkl = peers.onemkl_contender()
+    if onemkl:
+        chosen.append(onemkl)
+    else:
+        console.print("oneMKL is not installed, so not compared: pip install 'sycl-mat[onemkl]'", style="dim")
+    if blog:
+        first, tuned = peers.FIRST_CONSTANTS, peers.HAND_TUNED_CONSTANTS
+        chosen.append(peers.ours(device, "blog, first", "tiled_double_buffered", first))
+        chosen.append(peers.ours(device, "blog, tuned", "tiled_double_buffered", tuned))
+    chosen.append(peers.ours(device))
+    return chosen
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in ("sycl-mat", "numpy", "intel-sycl-rt", "intel-opencl-rt", "mkl"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _environment(device: _core.Device, peak: float | None) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "device": device.name,
+        "fingerprint": device.fingerprint,
+        "driver": device.driver_version,
+        "compute_units": device.compute_units,
+        "peak_gflops": peak,
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "versions": _versions(),
+        "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+    }
+    try:
+        import threadpoolctl
+
+        record["blas"] = threadpoolctl.threadpool_info()
+    except ImportError:
+        pass
+    return record
+
+
+def _peak(device: _core.Device, dtype: str) -> float | None:
+    measured: float | None = _core.fma_peak(device, dtype) if hasattr(_core, "fma_peak") else None
+    return measured
+
+
+def _table(rows: Sequence[Row], names: Sequence[str], peaks: dict[str, float | None]) -> Table:
+    table = Table(title="GFLOP/s, best of quiet blocks", title_justify="left")
+    table.add_column("shape")
+    if len({row.dtype for row in rows}) > 1:
+        table.add_column("dtype")
+    for name in names:
+        table.add_column(name, justify="right", style="bold" if name == "sycl_mat" else "")
+    table.add_column("spread", justify="right")
+    table.add_column("× best peer", justify="right")
+    table.add_column("% of peak", justify="right")
+    table.add_column("kernel")
+    table.add_column("right")
+    for row in rows:
+        mine = row.of("sycl_mat")
+        cells = [row.shape.label]
+        if len({r.dtype for r in rows}) > 1:
+            cells.append(row.dtype)
+        for name in names:
+            result = row.of(name)
+            cells.append("-" if result is None else f"{result.gflops:.1f}")
+        ratio = row.ratio("sycl_mat")
+        peak = peaks.get(row.dtype)
+        cells += [
+            "-" if mine is None else f"{mine.quiet.spread:.0%}",
+            "-" if ratio is None else f"[{'green' if ratio >= 1 else 'yellow' if ratio >= 0.95 else 'red'}]{ratio:.2f}[/]",
+            "-" if mine is None or not peak else f"{mine.gflops / peak:.0%}",
+            "-" if mine is None else mine.kernel,
+            "[green]yes[/]" if all(r.verified for r in row.results) else "[red]NO[/]",
+        ]
+        table.add_row(*cells)
+    return table
+
+
+def _interleaved_table(rows: Sequence[Row], names: Sequence[str]) -> Table:
+    table = Table(title="GFLOP/s, one call each in turn, median", title_justify="left")
+    table.add_column("shape")
+    for name in names:
+        table.add_column(name, justify="right")
+    for row in rows:
+        results = [row.of(name) for name in names]
+        table.add_row(row.shape.label, *("-" if r is None or not r.interleaved.samples else f"{r.interleaved_gflops:.1f}" for r in results))
+    return table
+
+
+def _summary(rows: Sequence[Row]) -> str:
+    ratios = [(ratio, row) for row in rows if (ratio := row.ratio("sycl_mat")) is not None]
+    if not ratios:
+        return ""
+    worst, where = min(ratios, key=lambda pair: pair[0])
+    mean = geometric_mean([ratio for ratio, _ in ratios])
+    return f"geometric mean {mean:.3f} × the best peer over {len(ratios)} shapes; least {worst:.2f} × at {where.shape.label}"
+
+
+def bench(
+    sizes: Annotated[str, typer.Option(help="square sizes, with commas between them")] = "512,1024,2048,4096",
+    shapes: Annotated[Path | None, typer.Option(help="a file like bench/shapes.toml instead of --sizes", exists=True, dir_okay=False)] = None,
+    group: Annotated[list[str] | None, typer.Option(help="only these groups of --shapes")] = None,
+    device: Annotated[str | None, typer.Option(help="'cpu', 'gpu', 'gpu:1', 'level_zero:0'")] = None,
+    dtype: Annotated[str, typer.Option(help="element types, with commas between them")] = "float32",
+    rounds: Annotated[int, typer.Option(help="quiet blocks of each contender", min=1)] = 3,
+    seconds: Annotated[float, typer.Option(help="length of a block", min=0.001)] = 0.25,
+    blog: Annotated[bool, typer.Option(help="also the tiled kernel with the constants it began with, and with those tuned by hand")] = True,
+    interleave: Annotated[bool, typer.Option(help="also the plain interleaving")] = True,
+    json_file: Annotated[Path | None, typer.Option("--json", help="write all figures there")] = None,
+    plot: Annotated[Path | None, typer.Option(help="draw a picture: FILE.png or FILE.svg")] = None,
+) -> None:
+    """Compare with NumPy and oneMKL, and check every result.
+
+    Each library runs in quiet blocks of its own, because NumPy's worker threads keep a core busy for a while after each call.
+    """
+    _unhampered()
+    try:
+        wanted = read_shapes(shapes) if shapes else squares([int(size) for size in sizes.split(",")])
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    if group:
+        wanted = [shape for shape in wanted if shape.group in group]
+    if not wanted:
+        raise typer.BadParameter("there is no shape to measure")
+    dtypes = dtype.split(",")
+    chosen = _core.current_device(device)
+    contenders = _contenders(device, blog)
+    console.print(f"{chosen.name}, {chosen.compute_units} units, driver {chosen.driver_version}; NumPy {np.__version__}", style="dim")
+
+    peaks = {kind: _peak(chosen, kind) for kind in dtypes}
+    rows = _measure_all(wanted, dtypes, contenders, rounds, seconds, interleave)
+
+    names = [contender.name for contender in contenders if any(row.of(contender.name) for row in rows)]
+    console.print(_table(rows, names, peaks))
+    if any(peaks.values()):
+        console.print("peak: " + ", ".join(f"{kind} {peak:.0f} GFLOP/s" for kind, peak in peaks.items() if peak) + ", measured now", style="dim")
+    if interleave:
+        console.print(_interleaved_table(rows, names))
+        console.print(
+            "Interleaved figures are lower for whoever runs after NumPy: its worker threads spin for up to 0.25 s after each call.", style="dim"
+        )
+    for row in rows:
+        for name, reason in row.skipped.items():
+            console.print(f"{row.shape.label}: {name} left out: {reason}", style="dim", highlight=False)
+    console.print(_summary(rows))
+    if json_file:
+        json_file.parent.mkdir(parents=True, exist_ok=True)
+        content = {"environment": _environment(chosen, peaks.get("float32")), "peaks_gflops": peaks, "rows": [row.as_dict() for row in rows]}
+        json_file.write_text(json.dumps(content, indent=1) + "\n")
+        console.print(f"figures: {json_file}")
+    if plot:
+        from . import plots
+
+        plots.plot(rows, peaks.get(dtypes[0]), chosen.name, plot)
+        console.print(f"picture: {plot}")
+    wrong = [f"{result.contender} at {row.shape.label} ({row.dtype})" for row in rows for result in row.results if not result.verified]
+    if wrong:
+        console.print(f"[red]wrong results: {', '.join(wrong)}[/red]")
+        raise typer.Exit(1)
+
+
+def _measure_all(
+    wanted: Sequence[Shape], dtypes: Sequence[str], contenders: Sequence[peers.Contender], rounds: int, seconds: float, interleave: bool
+) -> list[Row]:
+    rows = []
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=len(wanted) * len(dtypes))
+        for kind in dtypes:
+            for shape in wanted:
+                if shape.dtypes and kind not in shape.dtypes:
+                    progress.advance(task)
+                    continue
+
+                def step(name: str, shape: Shape = shape, kind: str = kind) -> None:
+                    progress.update(task, description=f"{shape.label} {kind}: {name}")
+
+                rows.append(measure(shape, kind, contenders, rounds=rounds, seconds=seconds, interleave=interleave, step=step))
+                progress.advance(task)
+    return rows
