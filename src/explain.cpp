@@ -51,6 +51,12 @@ Explanation explain(Context& where, const MatrixView& a, const MatrixView& b, co
     const Problem problem = make_problem(slices(staging.operands()).front(), options);
     const auto prepared = context.prepared.get(context.programs, problem, context.info, options);
     const Plan& plan = prepared->plan;
+    if (!plan.kernel) {
+      out.kernel = plan.backend;
+      out.reason = plan.reason;
+      out.memory = staging.description();
+      return out;
+    }
     out.kernel = plan.kernel->name;
     for (const auto& [name, value] : plan.constants) out.constants.append(out.constants.empty() ? "" : " ").append(name).append("=").append(std::to_string(value));
     out.reason = plan.reason;

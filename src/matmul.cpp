@@ -2,6 +2,7 @@
 #include <mutex>
 
 #include "backends/host.hpp"
+#include "backends/onemkl.hpp"
 #include "context.hpp"
 #include "launch.hpp"
 #include "plan.hpp"
@@ -64,6 +65,11 @@ Event multiply_on_device(Context::State& context, const Operands& o, const GemmO
   for (const Operands& slice : slices(event->staging.operands())) {
     const Problem problem = make_problem(slice, options);
     const auto prepared = context.prepared.get(context.programs, problem, context.info, options);
+    if (prepared->plan.backend == onemkl::name) {
+      onemkl::gemm(context, problem);
+      last_name = onemkl::name;
+      continue;
+    }
     launch(context, prepared->plan, *prepared->program, problem);
     last_name = prepared->plan.kernel->name;
   }

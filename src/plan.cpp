@@ -1,6 +1,7 @@
 #include "plan.hpp"
 
 #include "backends/host.hpp"
+#include "backends/onemkl.hpp"
 #include "sycl_mat/errors.hpp"
 #include "tuning_db.hpp"
 #include "warning.hpp"
@@ -56,14 +57,40 @@ const Kernel& preferred(const Problem& p, const DeviceInfo& device) {
                          "; device=\"cpu\" may, or another dtype (sycl_mat.kernels() lists them).");
 }
 
+void check_backend(const GemmOptions& options) {
+  if (options.backend != "sycl" && options.backend != onemkl::name && options.backend != "auto")
+    throw UnsupportedError("there is no backend \"" + options.backend + "\"; there are: sycl, onemkl, auto");
+  if (options.backend == onemkl::name && (!options.kernel.empty() || options.params))
+    throw UnsupportedError("kernel and params choose among our own kernels: they do not go with backend \"onemkl\"");
+}
+
+/// oneMKL's plan. What it cannot do falls to ours, with the reason in front of the plan's own.
+Plan onemkl_or_ours(const Problem& p, const DeviceInfo& device, GemmOptions options) {
+  onemkl::require();
+  const std::string reason = onemkl::why_not(p);
+  if (reason.empty()) {
+    Plan plan;
+    plan.backend = onemkl::name;
+    plan.reason = "the caller chose oneMKL";
+    return plan;
+  }
+  options.backend = "sycl";
+  Plan plan = make_plan(p, device, options);
+  plan.reason = "not by oneMKL: " + reason + "; ours instead: " + plan.reason;
+  return plan;
+}
+
 }  // namespace
 
 bool on_host(const Problem& p, const DeviceInfo& device, const GemmOptions& options) {
+  check_backend(options);
+  if (options.backend == onemkl::name) return false;
   if (!options.kernel.empty()) return options.kernel == host::name;
   return !options.params && host::preferred(p, device);
 }
 
 Plan make_plan(const Problem& p, const DeviceInfo& device, const GemmOptions& options) {
+  if (options.backend == onemkl::name) return onemkl_or_ours(p, device, options);
   if (!options.kernel.empty()) return with_named_kernel(find_kernel(options.kernel), p, device, options);
   if (options.params && !std::holds_alternative<std::monostate>(*options.params))
     return with_named_kernel(find_kernel(kernel_of(*options.params)), p, device, options);

@@ -33,6 +33,12 @@ std::string key_of(const Problem& p, const GemmOptions& options) {
                                index_t(p.epilogue.alpha != 1) << 32};
   std::string key(reinterpret_cast<const char*>(words), sizeof words);
   if (!options.kernel.empty()) key.append(options.kernel);
+  if (options.backend != "sycl") {  // whether another backend can do it hangs on more: scalars' values, every stride, where C is
+    const index_t strides[] = {p.a.outer, p.b.outer, p.c.inner, p.c.outer, p.d.outer, p.c.data == p.d.data};
+    const double scalars[] = {p.epilogue.alpha, p.epilogue.beta};
+    key.append("|").append(options.backend).append(reinterpret_cast<const char*>(strides), sizeof strides);
+    key.append(reinterpret_cast<const char*>(scalars), sizeof scalars);
+  }
   if (options.params) {
     key += '|';
     if (const auto* tiled = std::get_if<TiledChoice>(&*options.params)) key += to_string(tiled->params) + " " + to_string(tiled->options);
