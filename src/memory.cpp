@@ -156,7 +156,7 @@ Staging::Staging(Context::State& context, const Operands& o, Where where) : cont
       staged_.c = bring_in(o.c->transposed(), "C", true, true).transposed();
     }
   }
-  // The bias vector is the caller's memory too.
+  if (o.bias) staged_.bias = bring_in(*o.bias, "the bias", true, false);
   if (description_.empty()) description_ = where == Where::host ? "host path, nothing is copied" : "zero copy";
 }
 

@@ -17,7 +17,7 @@ void cut(const Operands& o, std::vector<Operands>& out) {
     return;
   }
   for (std::int64_t i = 0; i < o.d.batch.front().extent; ++i) {
-    Operands slice{at(o.a, i), at(o.b, i), at(o.d, i), std::nullopt};
+    Operands slice{at(o.a, i), at(o.b, i), at(o.d, i), std::nullopt, o.bias};
     if (o.c) slice.c = at(*o.c, i);
     cut(slice, out);
   }

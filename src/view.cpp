@@ -139,6 +139,8 @@ Operands check(const MatrixView& a, const MatrixView& b, const MatrixView* c, co
   o.d = d;
   o.a = broadcast(a, d.batch, "A");
   o.b = broadcast(b, d.batch, "B");
+  if (e.bias_axis != BiasAxis::none)
+    o.bias = row_major(const_cast<void*>(e.bias), 1, e.bias_axis == BiasAxis::column ? d.cols : d.rows, accumulator_of(a.dtype));
   if (c && e.beta != 0) {
     check_size(c->rows, d.rows, "the rows of C and of the result", *c, d);
     check_size(c->cols, d.cols, "the columns of C and of the result", *c, d);
@@ -202,6 +204,7 @@ Problem make_problem(const Operands& o, const GemmOptions& options) {
   p.out = o.d.dtype;
   p.epilogue = options.epilogue;
   p.precision = options.precision;
+  if (o.bias) p.epilogue.bias = o.bias->data;
   const std::size_t axes = o.d.batch.size();
   if (axes > 0) p.batch_inner = o.d.batch[axes - 1].extent;
   if (axes > 1) p.batch_outer = o.d.batch[axes - 2].extent;

@@ -13,7 +13,8 @@ namespace sycl_mat {
 /// extents, with stride 0 where an operand repeats.
 struct Operands {
   MatrixView a, b, d;
-  std::optional<MatrixView> c;
+  std::optional<MatrixView> c;     ///< absent where beta is 0
+  std::optional<MatrixView> bias;  ///< as one row, of the accumulator's dtype
 };
 
 /// Checks dimensions, sizes, dtypes, batch axes and overflow. Throws InputError.
