@@ -43,13 +43,15 @@ SYCL_MAT_INLINE vec splat(acc_t x) { return (vec)(x); }
 SYCL_MAT_INLINE vec load(const acc_t* from) { return *reinterpret_cast<const vec_anywhere*>(from); }
 SYCL_MAT_INLINE void store(acc_t* to, vec x) { *reinterpret_cast<vec_anywhere*>(to) = x; }
 
-SYCL_MAT_INLINE vec multiply_add(vec a, vec b, vec c) {
-  if constexpr (ELEMENT == 4) {
+template <int element>
+SYCL_MAT_INLINE auto multiply_add_of(auto a, auto b, auto c) {
+  if constexpr (element == 4) {
     return a * b + c;
   } else {
     return __builtin_elementwise_fma(a, b, c);
   }
 }
+SYCL_MAT_INLINE vec multiply_add(vec a, vec b, vec c) { return multiply_add_of<ELEMENT>(a, b, c); }
 
 /// WIDTH stored elements, each as an accumulator.
 SYCL_MAT_INLINE vec load_wide(const in_t* from) {
@@ -173,23 +175,30 @@ SYCL_MAT_CALL void transpose(const in_t* from, index from_ld, int rows, int cols
 }
 
 // ---- write-back ----------------------------------------------------------------------------------------------------------------
-SYCL_MAT_INLINE vec activate(vec x) {
-  if constexpr (ACTIVATION == 0 || (ELEMENT == 4 && ACTIVATION > 1)) {
-    return x;
-  } else if constexpr (ACTIVATION == 1) {
-    return x < splat(0) ? splat(0) : x;
-  } else {
+template <int activation>
+SYCL_MAT_INLINE auto activated(auto x) {
+  if constexpr (activation == 1) {
+    return x < 0 ? 0 : x;  // a NaN stays one
 #ifndef SYCL_MAT_STANDARD_SYCL
-    if constexpr (ACTIVATION == 2) return x * acc_t(0.5) * (splat(1) + __spirv_ocl_erf(x * acc_t(0.70710678118654752440)));
-    if constexpr (ACTIVATION == 3) return splat(1) / (splat(1) + __spirv_ocl_exp(-x));
-    if constexpr (ACTIVATION == 4) return __spirv_ocl_tanh(x);
-    if constexpr (ACTIVATION == 5) return x / (splat(1) + __spirv_ocl_exp(-x));
+  } else if constexpr (activation == 2) {
+    return x * acc_t(0.5) * (acc_t(1) + __spirv_ocl_erf(x * acc_t(0.70710678118654752440)));
+  } else if constexpr (activation == 3) {
+    return acc_t(1) / (acc_t(1) + __spirv_ocl_exp(-x));
+  } else if constexpr (activation == 4) {
+    return __spirv_ocl_tanh(x);
+  } else if constexpr (activation == 5) {
+    return x / (acc_t(1) + __spirv_ocl_exp(-x));
 #else
+  } else if constexpr (activation != 0) {
     for (int l = 0; l < WIDTH; ++l) x[l] = activate(acc_t(x[l]));
     return x;
 #endif
+  } else {
+    return x;
   }
 }
+/// act(x) of every lane, as activate() does for one.
+SYCL_MAT_INLINE vec activate(vec x) { return activated < ELEMENT == 4 && ACTIVATION != 1 ? 0 : ACTIVATION > (x); }
 
 /// WIDTH finished sums (alpha·A·B + beta·C) of D's row i from column j on: bias and activation.
 SYCL_MAT_INLINE vec finish(vec x, index i, index j, const acc_t* bias, int count) {
