@@ -1,0 +1,156 @@
+#include "tune_space.hpp"
+
+#include <algorithm>
+
+#include "params_json.hpp"
+#include "params_pack.hpp"
+#include "params_tile.hpp"
+#include "sycl_mat/errors.hpp"
+
+namespace sycl_mat {
+namespace {
+
+Params empty_set(std::string_view family) {
+  if (family == "tile") return TiledChoice{};
+  if (family == "pack") return PackParams{};
+  return {};
+}
+
+Params make_params(std::string_view family, const Values& values) {
+  Params params = empty_set(family);
+  const auto& fields = fields_of(params);
+  for (std::size_t i = 0; i < fields.size(); ++i) fields[i].set(params, values[i]);
+  return params;
+}
+
+/// What is worth trying for a constant. Powers of two where the hardware works in them; more in between where it does not.
+std::vector<int> values_worth_trying(std::string_view family, std::string_view name, std::span<const Problem> problems,
+                                     const DeviceInfo& device) {
+  if (family == "tile") {
+    if (name == "tile_m" || name == "tile_n") return {1, 2, 4, 8, 16, 32};
+    if (name == "tile_k") return {4, 8, 16, 32};
+    if (name == "batch_m" || name == "batch_n") return {1, 2, 4, 8, 16};
+    if (name == "chunk") return {1, 2, 4, 8};
+    if (name == "pad") return {0, 1, 4, 8};
+    if (name == "ahead") return {0, 1, 2};
+    if (name == "swizzle") return {0, 4, 8, 16};
+    if (name == "split_k") return {1, 2, 4, 8, 16};
+    if (name == "sub_group") {
+      // NVIDIA has one size. Elsewhere it decides how many registers a work-item gets.
+      std::vector<int> sizes{0};
+      if (device.sub_group_sizes.size() > 1)
+        for (const int size : device.sub_group_sizes)
+          if (size >= 8 && size <= 32) sizes.push_back(size);
+      return sizes;
+    }
+    return {0, 1};
+  }
+  if (name == "mr") return {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14};
+  if (name == "nv") return {1, 2, 3, 4, 5, 6};
+  if (name == "kc") return {64, 128, 192, 256, 320, 384, 448, 512, 640, 768, 1024, 2048};
+  if (name == "mc") return {0, 48, 96, 192, 384, 768};
+  if (name == "nc") {
+    // Multiples of every panel width: nv vectors of 1 … 6, so that no set is lost to the constraint alone.
+    std::vector<int> columns;
+    const int width = vector_elements(device, problems[0].accumulator);
+    for (const int vectors : {12, 24, 36, 60, 120, 240}) columns.push_back(vectors * width);
+    return columns;
+  }
+  return {0, 1, 2};  // pack
+}
+
+/// Whether another point of the space means the same for all these problems: only the smallest value beyond the problem's size counts.
+bool duplicate(const Params& params, std::span<const Problem> problems, const std::vector<Dimension>& dimensions) {
+  index_t most_m = 0, most_n = 0, most_k = 0;
+  for (const Problem& p : problems) {
+    most_m = std::max(most_m, p.m);
+    most_n = std::max(most_n, p.n);
+    most_k = std::max(most_k, p.k);
+  }
+  const auto smaller_does = [&](std::size_t dimension, int value, index_t size) {
+    for (const int other : dimensions[dimension].values)
+      if (other > 0 && other < value && other >= size) return true;
+    return false;
+  };
+  if (const auto* pack = std::get_if<PackParams>(&params)) {
+    if (smaller_does(2, pack->kc, most_k) || smaller_does(4, pack->nc, most_n)) return true;
+    if (pack->mc >= most_m && pack->mc > 0) return true;  // 0 says the same
+    return pack->mr > 1 && smaller_does(0, pack->mr, most_m);
+  }
+  if (const auto* tiled = std::get_if<TiledChoice>(&params)) {
+    const TileOptions& o = tiled->options;
+    const TileOptions standard;
+    // Without local memory its layout is of no consequence.
+    if (!o.local && (o.pad != standard.pad || o.a_transposed != standard.a_transposed)) return true;
+    return o.split_k > 1 && most_k / o.split_k < 2 * tiled->params.tile_k;
+  }
+  return false;
+}
+
+bool fits_registers(const TiledChoice& c, const DeviceInfo& device, DType dtype) {
+  if (!device.is_gpu()) return true;
+  // NVIDIA gives a work-item up to 255; Intel 128 registers of 32 or 64 bytes a thread, which is 256 words at SIMD8 and fewer above.
+  const int registers = registers_estimate(c.params, c.options, dtype);
+  const std::int64_t items = std::int64_t{c.params.tile_m} * c.params.tile_n;
+  // A multiprocessor of any vendor so far has 64 K registers: one group must fit.
+  return registers <= 280 && items * registers <= 70000;
+}
+
+Space make_space(const Kernel& kernel, std::span<const Problem> problems_, const DeviceInfo& device, std::span<const Params> include,
+                 std::span<const TuneSpace::Restriction> restrictions) {
+  const std::string_view family = kernel.params;
+  std::vector<Dimension> dimensions;
+  const Params empty = empty_set(family);
+  for (const ParamField& field : fields_of(empty)) {
+    Dimension d{field.name, values_worth_trying(family, field.name, problems_, device)};
+    for (const Params& params : include)
+      if (family_of(params) == family) d.values.push_back(field.get(params));
+    for (const auto& [name, values] : restrictions)
+      if (name == field.name) d.values = values;
+    std::sort(d.values.begin(), d.values.end());
+    d.values.erase(std::unique(d.values.begin(), d.values.end()), d.values.end());
+    dimensions.push_back(std::move(d));
+  }
+  for (const auto& [name, values] : restrictions)
+    if (values.empty() || std::none_of(dimensions.begin(), dimensions.end(), [&](const Dimension& d) { return d.name == name; }))
+      throw InputError("the kernel \"" + std::string(kernel.name) + "\" has no constant \"" + name + "\", or no value was given for it");
+  // A kernel without constants has one point; so that the space is not of dimension zero it gets a name.
+  if (dimensions.empty()) dimensions.push_back({"none", {0}});
+  const std::vector<Problem> problems(problems_.begin(), problems_.end());
+  const auto valid = [family, problems, device, dimensions](const Values& values) {
+    const Params params = make_params(family, values);
+    const Problem& p = problems.front();
+    if (const auto* pack = std::get_if<PackParams>(&params)) {
+      if (!broken_constraint(*pack, device, p.accumulator).empty()) return false;
+      const bool must_pack = p.dtype != p.accumulator || p.b.transposed;
+      if (must_pack && pack->pack == 0) return false;
+    } else if (const auto* tiled = std::get_if<TiledChoice>(&params)) {
+      // The cheap reasons first: spaces of millions are sampled through this.
+      if (tiled->params.tile_m * tiled->params.tile_n < 16 || !fits_registers(*tiled, device, p.dtype)) return false;
+      if (!broken_constraint(tiled->params, tiled->options, device, p.dtype).empty()) return false;
+    }
+    return !duplicate(params, problems, dimensions);
+  };
+  return Space(dimensions, valid);
+}
+
+}  // namespace
+
+TuneSpace::TuneSpace(const Kernel& kernel, std::span<const Problem> problems, const DeviceInfo& device, std::span<const Params> include,
+                     std::span<const Restriction> restrictions)
+    : family_(kernel.params), space_(make_space(kernel, problems, device, include, restrictions)) {}
+
+Params TuneSpace::params(const Values& values) const { return make_params(family_, values); }
+
+std::optional<PointId> TuneSpace::point(const Params& params) const {
+  if (family_of(params) != family_) return std::nullopt;
+  Values values;
+  for (const ParamField& field : fields_of(params)) values.push_back(field.get(params));
+  if (values.empty()) values.push_back(0);
+  bool found = false;
+  const PointId id = space_.id_of(values, found);
+  if (!found || !space_.valid(id)) return std::nullopt;
+  return id;
+}
+
+}  // namespace sycl_mat
