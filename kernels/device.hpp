@@ -24,6 +24,7 @@ constexpr int ACTIVATION = 0;   // 0 none, 1 relu, 2 gelu, 3 sigmoid, 4 tanh, 5 
 
 #define KERNEL(dimensions) extern "C" SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((::sycl::ext::oneapi::experimental::nd_range_kernel<dimensions>)) void
 #define KERNEL_WITH_SUB_GROUP(dimensions, size) KERNEL(dimensions)
+#define ENTRY(name)
 
 namespace sycl_mat {
 inline auto this_item() { return ::sycl::ext::oneapi::this_work_item::get_nd_item<3>(); }
@@ -66,6 +67,25 @@ SYCL_MAT_BUILTIN double __spirv_ocl_erf(double) noexcept;
 SYCL_MAT_BUILTIN float __spirv_ocl_tanh(float) noexcept;
 SYCL_MAT_BUILTIN double __spirv_ocl_tanh(double) noexcept;
 
+#ifdef __NVPTX__
+// The run-time compiler's PTX back end crashes on a struct among an entry point's arguments (2026.2). So the kernel itself is an ordinary
+// function there, and ENTRY makes an entry point of the same name whose last arguments are Args cut into 16-byte integers, which
+// launch.cpp passes. LAUNCH_BOUNDS may be defined anew before ENTRY, as names and values of further attributes.
+#define KERNEL(dimensions) static inline __attribute__((always_inline)) void
+#define KERNEL_WITH_SUB_GROUP(dimensions, size) KERNEL(dimensions)
+#define LAUNCH_BOUNDS_NAMES
+#define LAUNCH_BOUNDS_VALUES
+#define ENTRY(name)                                                                                                                  \
+  extern "C" [[__sycl_detail__::add_ir_attributes_function("sycl-nd-range-kernel" LAUNCH_BOUNDS_NAMES, 3 LAUNCH_BOUNDS_VALUES)]]      \
+  __attribute__((sycl_device, always_inline)) void                                                                                   \
+  name(const sycl_mat::in_t* __restrict__ a, const sycl_mat::in_t* __restrict__ b, const sycl_mat::out_t* c, sycl_mat::out_t* d,      \
+       const sycl_mat::acc_t* __restrict__ bias, void* scratch, __int128 w0, __int128 w1, __int128 w2, __int128 w3, __int128 w4,      \
+       __int128 w5, __int128 w6, __int128 w7, __int128 w8, __int128 w9, __int128 w10, __int128 w11, __int128 w12) {                   \
+    sycl_mat::name(a, b, c, d, bias, scratch,                                                                                        \
+                   sycl_mat::args_of_words({{w0, w1, w2, w3, w4, w5, w6, w7, w8, w9, w10, w11, w12}}));                               \
+  }
+#else
+#define ENTRY(name)
 #define KERNEL(dimensions)                                                                      \
   extern "C" [[__sycl_detail__::add_ir_attributes_function("sycl-nd-range-kernel", dimensions)]] \
   __attribute__((sycl_device)) void
@@ -74,6 +94,7 @@ SYCL_MAT_BUILTIN double __spirv_ocl_tanh(double) noexcept;
   extern "C" [[__sycl_detail__::add_ir_attributes_function("sycl-nd-range-kernel",                                               \
                                                            (size) > 0 ? "sycl-sub-group-size" : "sycl-mat-no-sub-group-size",    \
                                                            dimensions, size)]] __attribute__((sycl_device)) void
+#endif
 
 namespace sycl_mat {
 inline int group_id(int dimension) { return int(__spirv_BuiltInWorkgroupId(dimension)); }
@@ -147,6 +168,19 @@ using in_t = Types<ELEMENT>::in;
 using acc_t = Types<ELEMENT>::acc;
 using out_t = Types<ELEMENT>::out;
 using Args = GemmArgs<acc_t>;
+
+#ifdef __NVPTX__
+/// Args as entry points for PTX get them.
+struct ArgsWords {
+  __int128 words[13];
+};
+inline Args args_of_words(const ArgsWords& words) {
+  static_assert(sizeof(Args) <= sizeof(ArgsWords));
+  Args g;
+  __builtin_memcpy(&g, &words, sizeof(g));
+  return g;
+}
+#endif
 
 /// An element of A, B, C or D as an accumulator.
 template <class Stored>

@@ -1,5 +1,7 @@
 #include "launch.hpp"
 
+#include <cstring>
+
 #include "../kernels/gemm_args.hpp"
 
 namespace sycl_mat {
@@ -36,6 +38,19 @@ GemmArgs<Accumulator> arguments(const Plan& plan, const Problem& p) {
   return g;
 }
 
+/// Entry points for PTX take the struct in pieces: see ENTRY in kernels/device.hpp.
+template <class Args>
+void set_args_in_words(sycl::handler& h, const Problem& p, void* scratch, const Args& args) {
+  struct Word {
+    std::uint64_t low, high;
+  };
+  Word words[13]{};
+  static_assert(sizeof(Args) <= sizeof(words));
+  std::memcpy(words, &args, sizeof(args));
+  h.set_args(p.a.data, p.b.data, p.c.data, p.d.data, const_cast<void*>(p.epilogue.bias), scratch);
+  for (int i = 0; i < 13; ++i) h.set_arg(6 + i, words[i]);
+}
+
 template <class Accumulator>
 void submit(Context::State& context, const Plan& plan, const Program& program, const Problem& p) {
   const auto args = arguments<Accumulator>(plan, p);
@@ -49,7 +64,11 @@ void submit(Context::State& context, const Plan& plan, const Program& program, c
     scratch = context.scratch.require(plan.scratch_bytes, plan.counter_bytes);
   }
   syclex::submit(context.queue, [&](sycl::handler& h) {
-    h.set_args(p.a.data, p.b.data, p.c.data, p.d.data, const_cast<void*>(p.epilogue.bias), scratch, args);
+    if (context.info.backend == "cuda") {
+      set_args_in_words(h, p, scratch, args);
+    } else {
+      h.set_args(p.a.data, p.b.data, p.c.data, p.d.data, const_cast<void*>(p.epilogue.bias), scratch, args);
+    }
     h.parallel_for(range, program.kernel);
   });
 }

@@ -128,6 +128,7 @@ struct Programs::State {
   std::unordered_map<std::string, std::shared_ptr<Entry>> entries{};
 
   Program make(const Kernel& kernel, const Constants& constants);
+  Program build_for_ptx(const Kernel& kernel, const std::string& source, const Constants& constants);
   Program load(const Kernel& kernel, const std::vector<char>& executable, Origin origin);
   std::vector<char> object_for(const Kernel& kernel, const std::string& source, Origin& origin);
 };
@@ -147,6 +148,20 @@ std::vector<char> Programs::State::object_for(const Kernel& kernel, const std::s
   return compile_object(queue, kernel, source);
 }
 
+/// Bundles of PTX cannot be loaded again (2026.2: get_kernel_bundle finds no image in them), so nothing of them is kept on the disk.
+Program Programs::State::build_for_ptx(const Kernel& kernel, const std::string& source, const Constants& constants) {
+  std::string log;
+  try {
+    build_a_first_one(queue);
+    auto sources = syclex::create_kernel_bundle_from_source(queue.get_context(), syclex::source_language::sycl, source);
+    auto bundle = syclex::build(sources, syclex::properties{syclex::save_log{&log}, syclex::build_options{std::vector<std::string>{"-O3"}}});
+    sycl::kernel k = bundle.ext_oneapi_get_kernel(std::string(kernel.name));
+    return Program{k, bundle, Origin::compiled, registers_of(k, queue.get_device()), unknown};
+  } catch (const sycl::exception& e) {
+    throw CompileError("the kernel '" + std::string(kernel.name) + "' does not build for " + device.name + ": " + e.what(), log, text_of(constants));
+  }
+}
+
 Program Programs::State::make(const Kernel& kernel, const Constants& constants) {
   const std::string source = render(kernel, constants);
   const std::string key = "executable device=" + device.fingerprint + " driver=" + device.driver_version + " backend=" + device.backend +
@@ -162,11 +177,11 @@ Program Programs::State::make(const Kernel& kernel, const Constants& constants) 
       return std::nullopt;
     }
   };
+  if (device.backend == "cuda") return build_for_ptx(kernel, source, constants);
   if (auto program = from_disk()) return *std::move(program);
   DiskCache::Lock lock(disk, key);
   if (auto program = from_disk()) return *std::move(program);  // another process made it while we waited
 
-  if (device.backend == "cuda") build_a_first_one(queue);
   Origin origin{};
   std::vector<char> object = object_for(kernel, source, origin);
   try {

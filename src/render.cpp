@@ -52,6 +52,7 @@ std::string render(const Kernel& kernel, const Constants& constants) {
   std::vector<std::string> done;
   std::string text = inline_includes(source_text(kernel.file), done);
   for (const auto& [name, value] : constants) set_constant(text, name, value);
+  text.append("\nENTRY(").append(kernel.name).append(")\n");  // nothing, except for PTX: see device.hpp
   return text;
 }
 
