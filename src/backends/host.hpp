@@ -1,17 +1,29 @@
-// Products on the calling thread: tiny ones, for which a launch would cost more than the product, and the oracle of the tests.
+// Products on the calling thread: tiny ones, for which a launch would cost more than the product, and the oracle of tests and tuner.
 #pragma once
+
+#include <string_view>
 
 #include "../problem.hpp"
 
+namespace sycl_mat {
+struct DeviceInfo;
+}
+
 namespace sycl_mat::host {
 
-/// The name by which GemmOptions::kernel forces this path and last_kernel() reports it.
+/// What last_kernel() and explain() call it, and what GemmOptions::kernel forces it by.
 inline constexpr std::string_view name = "host";
 
-/// Whether the planner sends this problem here without being asked (thresholds measured on the device in question).
+/// Whether the calling thread is done before a launch would have begun to pay off. Operands must be readable by the host.
 bool preferred(const Problem& p, const DeviceInfo& device);
 
-/// Computes the product; all pointers are the host's. Any shape, layout, dtype, batch and epilogue.
-void gemm(const Problem& p);
+/// Any size, layout, dtype, epilogue, stack. Operands must be readable by the host. Throws std::bad_alloc.
+void run(const Problem& p);
+
+/// The same by plain loops, sums in float64 (int64 for integers): slow, and right by inspection.
+void reference(const Problem& p);
+
+/// The instruction set that run() uses on this machine: "avx512", "avx2" or "baseline".
+std::string_view instruction_set();
 
 }  // namespace sycl_mat::host

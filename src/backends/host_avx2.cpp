@@ -1,0 +1,83 @@
+// The host path for processors with AVX2 and FMA. Standard headers come before the switch: what they define inline must stay as everywhere.
+#include "host_isa.hpp"
+
+#ifdef SYCL_MAT_HOST_X86
+#include <immintrin.h>
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#else
+#pragma GCC target("avx2,fma")
+#endif
+
+namespace sycl_mat::host {
+namespace {
+
+// A window of this, from 8 − count on, is the mask of the first count lanes.
+alignas(64) constexpr std::int32_t lanes[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
+alignas(64) constexpr std::int64_t long_lanes[8] = {-1, -1, -1, -1, 0, 0, 0, 0};
+
+template <class T>
+struct Vec;
+
+template <>
+struct Vec<float> {
+  using Type = __m256;
+  using Mask = __m256i;
+  static constexpr int width = 8, max_vectors = 3;
+  static constexpr int max_rows(int vectors) { return vectors <= 2 ? 6 : 4; }
+  static inline Mask mask(int count) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lanes + 8 - count)); }
+  static inline Type splat(float x) { return _mm256_set1_ps(x); }
+  static inline Type load(const float* p) { return _mm256_loadu_ps(p); }
+  static inline Type load_some(const float* p, Mask m) { return _mm256_maskload_ps(p, m); }
+  static inline void store(float* p, Type x) { _mm256_storeu_ps(p, x); }
+  static inline void store_some(float* p, Type x, Mask m) { _mm256_maskstore_ps(p, m, x); }
+  static inline Type multiply_add(Type a, Type b, Type c) { return _mm256_fmadd_ps(a, b, c); }
+};
+
+template <>
+struct Vec<double> {
+  using Type = __m256d;
+  using Mask = __m256i;
+  static constexpr int width = 4, max_vectors = 3;
+  static constexpr int max_rows(int vectors) { return vectors <= 2 ? 6 : 4; }
+  static inline Mask mask(int count) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(long_lanes + 4 - count)); }
+  static inline Type splat(double x) { return _mm256_set1_pd(x); }
+  static inline Type load(const double* p) { return _mm256_loadu_pd(p); }
+  static inline Type load_some(const double* p, Mask m) { return _mm256_maskload_pd(p, m); }
+  static inline void store(double* p, Type x) { _mm256_storeu_pd(p, x); }
+  static inline void store_some(double* p, Type x, Mask m) { _mm256_maskstore_pd(p, m, x); }
+  static inline Type multiply_add(Type a, Type b, Type c) { return _mm256_fmadd_pd(a, b, c); }
+};
+
+template <>
+struct Vec<std::int32_t> {
+  using Type = __m256i;
+  using Mask = __m256i;
+  static constexpr int width = 8, max_vectors = 3;
+  static constexpr int max_rows(int vectors) { return vectors <= 2 ? 6 : 4; }
+  static inline Mask mask(int count) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lanes + 8 - count)); }
+  static inline Type splat(std::int32_t x) { return _mm256_set1_epi32(x); }
+  static inline Type load(const std::int32_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
+  static inline Type load_some(const std::int32_t* p, Mask m) { return _mm256_maskload_epi32(p, m); }
+  static inline void store(std::int32_t* p, Type x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), x); }
+  static inline void store_some(std::int32_t* p, Type x, Mask m) { _mm256_maskstore_epi32(p, m, x); }
+  static inline Type multiply_add(Type a, Type b, Type c) { return _mm256_add_epi32(_mm256_mullo_epi32(a, b), c); }
+};
+
+}  // namespace
+}  // namespace sycl_mat::host
+
+#include "host_kernel.hpp"
+
+namespace sycl_mat::host {
+
+const Isa avx2_isa = {"avx2", [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }, product<float>, product<double>,
+                      product<std::int32_t>, transpose<float>, transpose<double>};
+
+}  // namespace sycl_mat::host
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif
+#endif

@@ -1,0 +1,80 @@
+// The host path for processors with AVX-512. Standard headers come before the switch: what they define inline must stay as everywhere.
+#include "host_isa.hpp"
+
+#ifdef SYCL_MAT_HOST_X86
+#include <immintrin.h>
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512vl,avx512dq,avx2,fma"))), apply_to = function)
+#else
+#pragma GCC target("avx512f,avx512vl,avx512dq,avx2,fma")
+#endif
+
+namespace sycl_mat::host {
+namespace {
+
+template <class T>
+struct Vec;
+
+template <>
+struct Vec<float> {
+  using Type = __m512;
+  using Mask = __mmask16;
+  static constexpr int width = 16, max_vectors = 4;
+  static constexpr int max_rows(int vectors) { return vectors <= 2 ? 8 : 6; }
+  static inline Mask mask(int count) { return Mask((1u << count) - 1); }
+  static inline Type splat(float x) { return _mm512_set1_ps(x); }
+  static inline Type load(const float* p) { return _mm512_loadu_ps(p); }
+  static inline Type load_some(const float* p, Mask m) { return _mm512_maskz_loadu_ps(m, p); }
+  static inline void store(float* p, Type x) { _mm512_storeu_ps(p, x); }
+  static inline void store_some(float* p, Type x, Mask m) { _mm512_mask_storeu_ps(p, m, x); }
+  static inline Type multiply_add(Type a, Type b, Type c) { return _mm512_fmadd_ps(a, b, c); }
+};
+
+template <>
+struct Vec<double> {
+  using Type = __m512d;
+  using Mask = __mmask8;
+  static constexpr int width = 8, max_vectors = 4;
+  static constexpr int max_rows(int vectors) { return vectors <= 2 ? 8 : 6; }
+  static inline Mask mask(int count) { return Mask((1u << count) - 1); }
+  static inline Type splat(double x) { return _mm512_set1_pd(x); }
+  static inline Type load(const double* p) { return _mm512_loadu_pd(p); }
+  static inline Type load_some(const double* p, Mask m) { return _mm512_maskz_loadu_pd(m, p); }
+  static inline void store(double* p, Type x) { _mm512_storeu_pd(p, x); }
+  static inline void store_some(double* p, Type x, Mask m) { _mm512_mask_storeu_pd(p, m, x); }
+  static inline Type multiply_add(Type a, Type b, Type c) { return _mm512_fmadd_pd(a, b, c); }
+};
+
+template <>
+struct Vec<std::int32_t> {
+  using Type = __m512i;
+  using Mask = __mmask16;
+  static constexpr int width = 16, max_vectors = 4;
+  static constexpr int max_rows(int vectors) { return vectors <= 2 ? 8 : 6; }
+  static inline Mask mask(int count) { return Mask((1u << count) - 1); }
+  static inline Type splat(std::int32_t x) { return _mm512_set1_epi32(x); }
+  static inline Type load(const std::int32_t* p) { return _mm512_loadu_si512(p); }
+  static inline Type load_some(const std::int32_t* p, Mask m) { return _mm512_maskz_loadu_epi32(m, p); }
+  static inline void store(std::int32_t* p, Type x) { _mm512_storeu_si512(p, x); }
+  static inline void store_some(std::int32_t* p, Type x, Mask m) { _mm512_mask_storeu_epi32(p, m, x); }
+  static inline Type multiply_add(Type a, Type b, Type c) { return _mm512_add_epi32(_mm512_mullo_epi32(a, b), c); }
+};
+
+}  // namespace
+}  // namespace sycl_mat::host
+
+#include "host_kernel.hpp"
+
+namespace sycl_mat::host {
+
+const Isa avx512_isa = {"avx512",
+                        [] { return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"); },
+                        product<float>, product<double>, product<std::int32_t>, transpose<float>, transpose<double>};
+
+}  // namespace sycl_mat::host
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif
+#endif

@@ -1,0 +1,54 @@
+// The host path for any processor: arrays of four, which compilers turn into whatever vectors their target has.
+#include <cmath>
+#include <cstring>
+
+#include "host_isa.hpp"
+
+namespace sycl_mat::host {
+namespace {
+
+template <class T>
+struct Vec {
+  struct Type {
+    T lane[4];
+  };
+  using Mask = int;
+  static constexpr int width = 4, max_vectors = 2;
+  static constexpr int max_rows(int) { return 4; }
+  static inline Mask mask(int count) { return count; }
+  static inline Type splat(T x) { return {{x, x, x, x}}; }
+  static inline Type load(const T* p) {
+    Type x;
+    std::memcpy(x.lane, p, sizeof(x.lane));
+    return x;
+  }
+  static inline Type load_some(const T* p, Mask count) {
+    Type x = splat(0);
+    for (int l = 0; l < count; ++l) x.lane[l] = p[l];
+    return x;
+  }
+  static inline void store(T* p, Type x) { std::memcpy(p, x.lane, sizeof(x.lane)); }
+  static inline void store_some(T* p, Type x, Mask count) {
+    for (int l = 0; l < count; ++l) p[l] = x.lane[l];
+  }
+  static inline Type multiply_add(Type a, Type b, Type c) {
+    for (int l = 0; l < 4; ++l) {
+      if constexpr (std::is_integral_v<T>)  // wraps, as on the devices
+        c.lane[l] = T(std::make_unsigned_t<T>(a.lane[l]) * std::make_unsigned_t<T>(b.lane[l]) + std::make_unsigned_t<T>(c.lane[l]));
+      else
+        c.lane[l] += a.lane[l] * b.lane[l];
+    }
+    return c;
+  }
+};
+
+}  // namespace
+}  // namespace sycl_mat::host
+
+#include "host_kernel.hpp"
+
+namespace sycl_mat::host {
+
+const Isa baseline_isa = {"baseline", [] { return true; }, product<float>, product<double>, product<std::int32_t>, transpose<float>, transpose<double>};
+
+}  // namespace sycl_mat::host

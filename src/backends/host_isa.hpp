@@ -1,0 +1,38 @@
+// One table of functions an instruction set. Each is compiled in a file of its own, the best that the processor has is chosen once.
+#pragma once
+
+#include "../problem.hpp"
+
+namespace sycl_mat::host {
+
+/// D (m × n, rows d_ld apart) ← A·B. A's element (i, p) is at a + i·a_row + p·a_col; B is row-major. d must not overlap a or b.
+template <class T>
+struct Product {
+  index_t m, n, k;
+  const T* a;
+  index_t a_row, a_col;
+  const T* b;
+  index_t b_ld;
+  T* d;
+  index_t d_ld;
+};
+
+struct Isa {
+  std::string_view name;
+  bool (*available)();
+  void (*product_f32)(const Product<float>&);
+  void (*product_f64)(const Product<double>&);
+  void (*product_i32)(const Product<std::int32_t>&);
+  /// to[c·to_ld + r] = from[r·from_ld + c]
+  void (*transpose_f32)(const float* from, index_t from_ld, index_t rows, index_t cols, float* to, index_t to_ld);
+  void (*transpose_f64)(const double* from, index_t from_ld, index_t rows, index_t cols, double* to, index_t to_ld);
+};
+
+extern const Isa baseline_isa;
+#if (defined(__x86_64__) || defined(_M_X64)) && (defined(__GNUC__) || defined(__clang__))
+#define SYCL_MAT_HOST_X86
+extern const Isa avx2_isa;
+extern const Isa avx512_isa;
+#endif
+
+}  // namespace sycl_mat::host

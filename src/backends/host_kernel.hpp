@@ -1,0 +1,107 @@
+// The register block of the host path, over a vector type that the including file defines (struct Vec<T>: width, max_rows(vectors),
+// max_vectors, load, load_some, store, store_some, splat, multiply_add, Mask, mask). Included once an instruction set, after that set was
+// switched on: everything here has internal linkage, so that no other file's code is compiled for a processor it may not meet.
+
+namespace sycl_mat::host {
+namespace {
+
+#if defined(__GNUC__)
+#define SYCL_MAT_HOST_INLINE inline __attribute__((always_inline))
+#else
+#define SYCL_MAT_HOST_INLINE inline
+#endif
+
+/// R rows × V vectors, of which the last one may be partial.
+template <class T, int R, int V>
+SYCL_MAT_HOST_INLINE void register_block(const Product<T>& x, index_t i, index_t j, typename Vec<T>::Mask mask) {
+  using Vector = Vec<T>;
+  typename Vector::Type sum[R][V];
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 16
+    for (int v = 0; v < V; ++v) sum[r][v] = Vector::splat(0);
+  const T* a = x.a + i * x.a_row;
+  const T* b = x.b + j;
+  const index_t a_row = x.a_row, a_col = x.a_col, b_ld = x.b_ld, depth = x.k;
+#pragma GCC unroll 1
+  for (index_t p = 0; p < depth; ++p) {
+    typename Vector::Type row[V];
+#pragma GCC unroll 16
+    for (int v = 0; v < V - 1; ++v) row[v] = Vector::load(b + v * Vector::width);
+    row[V - 1] = Vector::load_some(b + (V - 1) * Vector::width, mask);
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      const typename Vector::Type element = Vector::splat(a[r * a_row]);
+#pragma GCC unroll 16
+      for (int v = 0; v < V; ++v) sum[r][v] = Vector::multiply_add(element, row[v], sum[r][v]);
+    }
+    a += a_col;
+    b += b_ld;
+  }
+  T* d = x.d + i * x.d_ld + j;
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 16
+    for (int v = 0; v < V - 1; ++v) Vector::store(d + r * x.d_ld + v * Vector::width, sum[r][v]);
+    Vector::store_some(d + r * x.d_ld + (V - 1) * Vector::width, sum[r][V - 1], mask);
+  }
+}
+
+/// All columns of R rows.
+template <class T, int R>
+void strip(const Product<T>& x, index_t i) {
+  using Vector = Vec<T>;
+  constexpr int most = R <= Vector::max_rows(Vector::max_vectors) ? Vector::max_vectors : R <= Vector::max_rows(2) ? 2 : 1;
+  constexpr index_t columns = most * Vector::width;
+  const auto all = Vector::mask(Vector::width);
+  index_t j = 0;
+  for (; j + columns <= x.n; j += columns) register_block<T, R, most>(x, i, j, all);
+  const int rest = int(x.n - j);
+  if (rest == 0) return;
+  const int vectors = (rest + Vector::width - 1) / Vector::width;
+  const auto mask = Vector::mask(rest - (vectors - 1) * Vector::width);
+  if (vectors == 1) return register_block<T, R, 1>(x, i, j, mask);
+  if constexpr (most >= 2)
+    if (vectors == 2) return register_block<T, R, 2>(x, i, j, mask);
+  if constexpr (most >= 3)
+    if (vectors == 3) return register_block<T, R, 3>(x, i, j, mask);
+  if constexpr (most >= 4) register_block<T, R, 4>(x, i, j, mask);
+}
+
+template <class T, int R>
+SYCL_MAT_HOST_INLINE void strip_of(int rows, const Product<T>& x, index_t i) {
+  if constexpr (R > 0) {
+    if (rows == R)
+      strip<T, R>(x, i);
+    else
+      strip_of<T, R - 1>(rows, x, i);
+  }
+}
+
+template <class T>
+void product(const Product<T>& x) {
+  using Vector = Vec<T>;
+  const index_t vectors = (x.n + Vector::width - 1) / Vector::width;
+  const int most_rows = Vector::max_rows(vectors > Vector::max_vectors ? Vector::max_vectors : int(vectors));
+  // As even as possible: 13 rows are 5 + 4 + 4.
+  const index_t panels = (x.m + most_rows - 1) / most_rows;
+  for (index_t p = 0; p < panels; ++p) {
+    const index_t i = x.m * p / panels;
+    strip_of<T, Vector::max_rows(1)>(int(x.m * (p + 1) / panels - i), x, i);
+  }
+}
+
+/// Column after column of blocks that stay in the first cache.
+template <class T>
+void transpose(const T* from, index_t from_ld, index_t rows, index_t cols, T* to, index_t to_ld) {
+  constexpr index_t block = 16;
+  for (index_t c0 = 0; c0 < cols; c0 += block)
+    for (index_t r0 = 0; r0 < rows; r0 += block) {
+      const index_t c1 = c0 + block < cols ? c0 + block : cols, r1 = r0 + block < rows ? r0 + block : rows;
+      for (index_t c = c0; c < c1; ++c)
+        for (index_t r = r0; r < r1; ++r) to[c * to_ld + r] = from[r * from_ld + c];
+    }
+}
+
+}  // namespace
+}  // namespace sycl_mat::host
