@@ -14,4 +14,5 @@ NB_MODULE(_core, m) {
   sycl_mat::python::bind_products(m);
   sycl_mat::python::bind_matmul(m);
   sycl_mat::python::bind_internals(m);
+  sycl_mat::python::bind_tune(m);
 }

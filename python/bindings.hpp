@@ -11,6 +11,7 @@ void bind_devices(nanobind::module_& m);
 void bind_products(nanobind::module_& m);
 void bind_matmul(nanobind::module_& m);
 void bind_internals(nanobind::module_& m);
+void bind_tune(nanobind::module_& m);
 
 /// Sets the Python exception that stands for the C++ exception being handled; false: none of ours.
 bool set_python_error();
