@@ -55,7 +55,7 @@ bool host_reachable(const Context::State& context, const Operands& o) {
 void multiply_on_host(Context::State& context, const Operands& o, const GemmOptions& options) {
   if (context.pending) context.wait();  // an operand may be the result of a product still under way
   Staging staging(context, o, Staging::Where::host);
-  for (const Operands& slice : slices(staging.operands())) host::gemm(make_problem(slice, options));
+  for (const Operands& slice : slices(staging.operands())) host::run(make_problem(slice, options));
   staging.finish();
   last_name = host::name;
 }
