@@ -10,6 +10,7 @@
 #include <sycl/ext/oneapi/experimental/device_architecture.hpp>
 #include <sycl/ext/oneapi/experimental/enqueue_functions.hpp>
 #include <sycl/ext/oneapi/experimental/syclbin_kernel_bundle.hpp>
+#include <sycl/ext/oneapi/memcpy2d.hpp>
 #include <sycl/kernel_bundle.hpp>
 #include <sycl/properties/queue_properties.hpp>
 #include <sycl/usm.hpp>
