@@ -8,7 +8,7 @@
 
 #include "bindings.hpp"
 #include "options.hpp"
-#include "params_json.hpp"
+#include "params_fields.hpp"
 #include "roofline.hpp"
 #include "search.hpp"
 #include "sweep.hpp"

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "disk_cache.hpp"
-#include "params_json.hpp"
+#include "params_fields.hpp"
 #include "shape_class.hpp"
 #include "sweep.hpp"
 #include "sycl_mat/errors.hpp"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "params_json.hpp"
+#include "params_fields.hpp"
 #include "params_pack.hpp"
 #include "params_tile.hpp"
 #include "sycl_mat/errors.hpp"

@@ -9,7 +9,7 @@
 #include <memory>
 #include <tuple>
 
-#include "params_json.hpp"
+#include "params_fields.hpp"
 #include "plan.hpp"
 #include "sycl_mat/errors.hpp"
 #include "tune_final.hpp"
