@@ -17,6 +17,11 @@ constexpr int BIAS = 0;         // 0 none, 1 one value a column, 2 one value a r
 constexpr int ACTIVATION = 0;   // 0 none, 1 relu, 2 gelu, 3 sigmoid, 4 tanh, 5 silu
 // constants: end
 
+// Everything ends up inside the kernel: a call on the device costs registers, and local memory must be the kernel's own.
+#define SYCL_MAT_INLINE static inline __attribute__((always_inline))
+#define SYCL_MAT_MEMBER inline __attribute__((always_inline))  // of a class
+#define SYCL_MAT_LAMBDA __attribute__((always_inline))         // behind a lambda's parameters
+
 // ---- what the two bodies provide: group_id, local_id, barrier, device_fence, fetch_add, exp/erf/tanh, local_memory, KERNEL --------
 // Dimension 0 varies fastest: 0 columns, 1 rows, 2 batch (the launch range counts the other way round).
 #ifdef SYCL_MAT_STANDARD_SYCL
@@ -27,21 +32,21 @@ constexpr int ACTIVATION = 0;   // 0 none, 1 relu, 2 gelu, 3 sigmoid, 4 tanh, 5 
 #define ENTRY(name)
 
 namespace sycl_mat {
-inline auto this_item() { return ::sycl::ext::oneapi::this_work_item::get_nd_item<3>(); }
-inline int group_id(int dimension) { return int(this_item().get_group(2 - dimension)); }
-inline int group_count(int dimension) { return int(this_item().get_group_range(2 - dimension)); }
-inline int local_id(int dimension) { return int(this_item().get_local_id(2 - dimension)); }
-inline void barrier() { ::sycl::group_barrier(this_item().get_group()); }
-inline void device_fence() { ::sycl::atomic_fence(::sycl::memory_order::acq_rel, ::sycl::memory_scope::device); }
-inline int fetch_add(int* counter, int value) {
+SYCL_MAT_INLINE auto this_item() { return ::sycl::ext::oneapi::this_work_item::get_nd_item<3>(); }
+SYCL_MAT_INLINE int group_id(int dimension) { return int(this_item().get_group(2 - dimension)); }
+SYCL_MAT_INLINE int group_count(int dimension) { return int(this_item().get_group_range(2 - dimension)); }
+SYCL_MAT_INLINE int local_id(int dimension) { return int(this_item().get_local_id(2 - dimension)); }
+SYCL_MAT_INLINE void barrier() { ::sycl::group_barrier(this_item().get_group()); }
+SYCL_MAT_INLINE void device_fence() { ::sycl::atomic_fence(::sycl::memory_order::acq_rel, ::sycl::memory_scope::device); }
+SYCL_MAT_INLINE int fetch_add(int* counter, int value) {
   return ::sycl::atomic_ref<int, ::sycl::memory_order::acq_rel, ::sycl::memory_scope::device>(*counter).fetch_add(value);
 }
-inline float exp_of(float x) { return ::sycl::exp(x); }
-inline double exp_of(double x) { return ::sycl::exp(x); }
-inline float erf_of(float x) { return ::sycl::erf(x); }
-inline double erf_of(double x) { return ::sycl::erf(x); }
-inline float tanh_of(float x) { return ::sycl::tanh(x); }
-inline double tanh_of(double x) { return ::sycl::tanh(x); }
+SYCL_MAT_INLINE float exp_of(float x) { return ::sycl::exp(x); }
+SYCL_MAT_INLINE double exp_of(double x) { return ::sycl::exp(x); }
+SYCL_MAT_INLINE float erf_of(float x) { return ::sycl::erf(x); }
+SYCL_MAT_INLINE double erf_of(double x) { return ::sycl::erf(x); }
+SYCL_MAT_INLINE float tanh_of(float x) { return ::sycl::tanh(x); }
+SYCL_MAT_INLINE double tanh_of(double x) { return ::sycl::tanh(x); }
 
 template <class T>
 using local_memory_of = ::sycl::ext::oneapi::experimental::work_group_static<T>;
@@ -89,30 +94,31 @@ SYCL_MAT_BUILTIN double __spirv_ocl_tanh(double) noexcept;
 #define KERNEL(dimensions)                                                                      \
   extern "C" [[__sycl_detail__::add_ir_attributes_function("sycl-nd-range-kernel", dimensions)]] \
   __attribute__((sycl_device)) void
-// A required sub-group size, 0: the compiler's choice. Unknown attributes are ignored, so the name decides.
+// A required sub-group size, 0: the compiler's choice. Unknown attributes are ignored, so the name decides. Inlined into the entry point
+// that the front end wraps around it: that one gets a module of its own, and would find no body there.
 #define KERNEL_WITH_SUB_GROUP(dimensions, size)                                                                                  \
   extern "C" [[__sycl_detail__::add_ir_attributes_function("sycl-nd-range-kernel",                                               \
                                                            (size) > 0 ? "sycl-sub-group-size" : "sycl-mat-no-sub-group-size",    \
-                                                           dimensions, size)]] __attribute__((sycl_device)) void
+                                                           dimensions, size)]] __attribute__((sycl_device, always_inline)) void
 #endif
 
 namespace sycl_mat {
-inline int group_id(int dimension) { return int(__spirv_BuiltInWorkgroupId(dimension)); }
-inline int group_count(int dimension) { return int(__spirv_BuiltInNumWorkgroups(dimension)); }
-inline int local_id(int dimension) { return int(__spirv_BuiltInLocalInvocationId(dimension)); }
+SYCL_MAT_INLINE int group_id(int dimension) { return int(__spirv_BuiltInWorkgroupId(dimension)); }
+SYCL_MAT_INLINE int group_count(int dimension) { return int(__spirv_BuiltInNumWorkgroups(dimension)); }
+SYCL_MAT_INLINE int local_id(int dimension) { return int(__spirv_BuiltInLocalInvocationId(dimension)); }
 // Scope 2: the work-group; semantics: sequentially consistent (0x10) over local memory (0x100) and, for the second, global (0x200).
-inline void barrier() { __spirv_ControlBarrier(2, 2, 0x110); }
+SYCL_MAT_INLINE void barrier() { __spirv_ControlBarrier(2, 2, 0x110); }
 // Scope 1: the device; semantics: acquire and release (0x8) over global memory (0x200).
-inline void device_fence() { __spirv_MemoryBarrier(1, 0x208); }
-inline int fetch_add(int* counter, int value) {
+SYCL_MAT_INLINE void device_fence() { __spirv_MemoryBarrier(1, 0x208); }
+SYCL_MAT_INLINE int fetch_add(int* counter, int value) {
   return __spirv_AtomicIAdd((__attribute__((opencl_global)) int*)counter, 1, 0x208, value);
 }
-inline float exp_of(float x) { return __spirv_ocl_exp(x); }
-inline double exp_of(double x) { return __spirv_ocl_exp(x); }
-inline float erf_of(float x) { return __spirv_ocl_erf(x); }
-inline double erf_of(double x) { return __spirv_ocl_erf(x); }
-inline float tanh_of(float x) { return __spirv_ocl_tanh(x); }
-inline double tanh_of(double x) { return __spirv_ocl_tanh(x); }
+SYCL_MAT_INLINE float exp_of(float x) { return __spirv_ocl_exp(x); }
+SYCL_MAT_INLINE double exp_of(double x) { return __spirv_ocl_exp(x); }
+SYCL_MAT_INLINE float erf_of(float x) { return __spirv_ocl_erf(x); }
+SYCL_MAT_INLINE double erf_of(double x) { return __spirv_ocl_erf(x); }
+SYCL_MAT_INLINE float tanh_of(float x) { return __spirv_ocl_tanh(x); }
+SYCL_MAT_INLINE double tanh_of(double x) { return __spirv_ocl_tanh(x); }
 
 /// Memory that a work-group shares: declare `static local_memory_of<T> name;` beside the kernel and take `contents(name)`.
 /// T must be a struct with `alignas`: an array alone is aligned to its element only.
@@ -121,7 +127,7 @@ struct [[__sycl_detail__::wg_scope]] local_memory_of {
   T data;
 };
 template <class T>
-inline T& contents(local_memory_of<T>& memory) {
+SYCL_MAT_INLINE T& contents(local_memory_of<T>& memory) {
   return memory.data;
 }
 }  // namespace sycl_mat
@@ -174,7 +180,7 @@ using Args = GemmArgs<acc_t>;
 struct ArgsWords {
   __int128 words[13];
 };
-inline Args args_of_words(const ArgsWords& words) {
+SYCL_MAT_INLINE Args args_of_words(const ArgsWords& words) {
   static_assert(sizeof(Args) <= sizeof(ArgsWords));
   Args g;
   __builtin_memcpy(&g, &words, sizeof(g));
@@ -184,7 +190,7 @@ inline Args args_of_words(const ArgsWords& words) {
 
 /// An element of A, B, C or D as an accumulator.
 template <class Stored>
-inline acc_t widen(Stored x) {
+SYCL_MAT_INLINE acc_t widen(Stored x) {
   if constexpr (ELEMENT == 3) {
     return __builtin_bit_cast(float, unsigned(x) << 16);
   } else {
@@ -193,7 +199,7 @@ inline acc_t widen(Stored x) {
 }
 
 /// An accumulator as an element of D, rounded to the nearest, ties to even.
-inline out_t narrow(acc_t x) {
+SYCL_MAT_INLINE out_t narrow(acc_t x) {
   if constexpr (ELEMENT == 3) {
     const unsigned bits = __builtin_bit_cast(unsigned, float(x));
     if (x != x) return out_t((bits >> 16) | 0x40);  // rounding could turn a NaN's mantissa into that of infinity
@@ -205,7 +211,7 @@ inline out_t narrow(acc_t x) {
 
 /// a·b + c with one rounding: the same bits on every device and whatever the compiler contracts.
 template <class Accumulator>
-inline Accumulator multiply_add(Accumulator a, Accumulator b, Accumulator c) {
+SYCL_MAT_INLINE Accumulator multiply_add(Accumulator a, Accumulator b, Accumulator c) {
   if constexpr (ELEMENT == 4) {
     return int(unsigned(a) * unsigned(b) + unsigned(c));  // wraps, as NumPy's int32 does
   } else {
@@ -227,11 +233,11 @@ template <class T, int n>
 using UnalignedVector = typename VectorOf<T, n>::anywhere;
 
 template <int n, class T>
-inline Vector<T, n> load_unaligned(const T* from) {
+SYCL_MAT_INLINE Vector<T, n> load_unaligned(const T* from) {
   return *reinterpret_cast<const UnalignedVector<T, n>*>(from);
 }
 template <int n, class T>
-inline Vector<T, n> load_aligned(const T* from) {
+SYCL_MAT_INLINE Vector<T, n> load_aligned(const T* from) {
   return *reinterpret_cast<const Vector<T, n>*>(from);
 }
 
@@ -254,7 +260,7 @@ struct Number {
 
 constexpr int gcd(int a, int b) { return b == 0 ? a : gcd(b, a % b); }
 constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
-inline index min(index a, index b) { return a < b ? a : b; }
+SYCL_MAT_INLINE index min(index a, index b) { return a < b ? a : b; }
 
 // ---- operands ------------------------------------------------------------------------------------------------------------------
 /// Where the matrices of one product of the stack begin.
@@ -264,24 +270,24 @@ struct Matrices {
   const out_t* c;
   out_t* d;
 };
-inline Matrices matrices(const in_t* a, const in_t* b, const out_t* c, out_t* d, const Args& g, int batch) {
+SYCL_MAT_INLINE Matrices matrices(const in_t* a, const in_t* b, const out_t* c, out_t* d, const Args& g, int batch) {
   const index outer = batch / g.batch_inner, inner = batch % g.batch_inner;
   return {a + outer * g.a_outer + inner * g.a_inner, b + outer * g.b_outer + inner * g.b_inner,
           BETA ? c + outer * g.c_outer + inner * g.c_inner : c, d + outer * g.d_outer + inner * g.d_inner};
 }
 
 /// Offset of A's element in row i and column p, and of B's in row p and column j, whatever their layouts.
-inline index at_a(const Args& g, index i, index p) { return TRANS_A ? i + p * g.lda : i * g.lda + p; }
-inline index at_b(const Args& g, index p, index j) { return TRANS_B ? p + j * g.ldb : p * g.ldb + j; }
+SYCL_MAT_INLINE index at_a(const Args& g, index i, index p) { return TRANS_A ? i + p * g.lda : i * g.lda + p; }
+SYCL_MAT_INLINE index at_b(const Args& g, index p, index j) { return TRANS_B ? p + j * g.ldb : p * g.ldb + j; }
 
 /// The same elements as accumulators, zero beyond the matrix's edges: for tiles that hang over them.
-inline acc_t a_or_zero(const in_t* a, const Args& g, index i, index p) { return i < g.m && p < g.k ? widen(a[at_a(g, i, p)]) : acc_t(0); }
-inline acc_t b_or_zero(const in_t* b, const Args& g, index p, index j) { return p < g.k && j < g.n ? widen(b[at_b(g, p, j)]) : acc_t(0); }
+SYCL_MAT_INLINE acc_t a_or_zero(const in_t* a, const Args& g, index i, index p) { return i < g.m && p < g.k ? widen(a[at_a(g, i, p)]) : acc_t(0); }
+SYCL_MAT_INLINE acc_t b_or_zero(const in_t* b, const Args& g, index p, index j) { return p < g.k && j < g.n ? widen(b[at_b(g, p, j)]) : acc_t(0); }
 
 /// n neighbours along k of A's row i, and n neighbours along a row of B: one load where they lie together and inside the matrix,
 /// element by element elsewhere.
 template <int n>
-inline Vector<in_t, n> chunk_of_a(const in_t* a, const Args& g, index i, index p) {
+SYCL_MAT_INLINE Vector<in_t, n> chunk_of_a(const in_t* a, const Args& g, index i, index p) {
   if (!TRANS_A && i < g.m && p + n <= g.k) return load_unaligned<n>(a + at_a(g, i, p));
   Vector<in_t, n> chunk{};
   for (int e = 0; e < n; ++e)
@@ -289,7 +295,7 @@ inline Vector<in_t, n> chunk_of_a(const in_t* a, const Args& g, index i, index p
   return chunk;
 }
 template <int n>
-inline Vector<in_t, n> chunk_of_b(const in_t* b, const Args& g, index p, index j) {
+SYCL_MAT_INLINE Vector<in_t, n> chunk_of_b(const in_t* b, const Args& g, index p, index j) {
   if (!TRANS_B && p < g.k && j + n <= g.n) return load_unaligned<n>(b + at_b(g, p, j));
   Vector<in_t, n> chunk{};
   for (int e = 0; e < n; ++e)
@@ -300,7 +306,7 @@ inline Vector<in_t, n> chunk_of_b(const in_t* b, const Args& g, index p, index j
 // ---- write-back ----------------------------------------------------------------------------------------------------------------
 /// act(x): gelu in its erf form.
 template <class Accumulator>
-inline Accumulator activate(Accumulator x) {
+SYCL_MAT_INLINE Accumulator activate(Accumulator x) {
   if constexpr (ACTIVATION == 1) {
     return x < 0 ? Accumulator(0) : x;  // a NaN stays one
   } else if constexpr (ACTIVATION == 2 && ELEMENT != 4) {
@@ -317,7 +323,7 @@ inline Accumulator activate(Accumulator x) {
 }
 
 /// D's element (i, j) for the sum Σ A·B: act(alpha·sum + beta·C + bias). Reads C only with BETA. `c` is the matrix's beginning.
-inline out_t epilogue(acc_t sum, index i, index j, const out_t* c, const acc_t* bias, const Args& g) {
+SYCL_MAT_INLINE out_t epilogue(acc_t sum, index i, index j, const out_t* c, const acc_t* bias, const Args& g) {
   acc_t x = g.alpha * sum;
   if constexpr (BETA) x = multiply_add(g.beta, widen(c[i * g.ldc + j]), x);
   if constexpr (BIAS == 1) x += bias[j];

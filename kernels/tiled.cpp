@@ -56,7 +56,7 @@ enum Path { aligned, unaligned, masked };
 
 /// Which row (or column) of the block is number `i` of work-item `lane`: pieces of up to 4 stay together.
 template <int TILE, int BATCH>
-inline int place(int lane, int i) {
+SYCL_MAT_INLINE int place(int lane, int i) {
   constexpr int piece = STRIDED ? gcd(BATCH, 4) : BATCH;
   return i / piece * (TILE * piece) + lane * piece + i % piece;
 }
@@ -79,7 +79,7 @@ struct Operand {
   Path path;
   Vector<in_t, WIDTH> chunks[EACH];
 
-  inline Operand(const in_t* matrix, index ld_, index first, index extent) : from(matrix + (ALONG_K ? first * ld_ : first)), ld(ld_) {
+  SYCL_MAT_MEMBER Operand(const in_t* matrix, index ld_, index first, index extent) : from(matrix + (ALONG_K ? first * ld_ : first)), ld(ld_) {
     outside = int(min(extent - first, OUTER));
     constexpr index bytes = WIDTH * sizeof(in_t);
     const bool multiple = (reinterpret_cast<index>(from) | (ld * index(sizeof(in_t)))) % bytes == 0;
@@ -87,18 +87,18 @@ struct Operand {
   }
 
   /// Line and first element of this work-item's chunk number q.
-  static inline int line_of(int item, int q) {
+  SYCL_MAT_INLINE int line_of(int item, int q) {
     if constexpr (ITEMS % PER_LINE == 0) return item / PER_LINE + q * (ITEMS / PER_LINE);
     return (item + q * ITEMS) / PER_LINE;
   }
-  static inline int column_of(int item, int q) {
+  SYCL_MAT_INLINE int column_of(int item, int q) {
     if constexpr (ITEMS % PER_LINE == 0) return item % PER_LINE * WIDTH;
     return (item + q * ITEMS) % PER_LINE * WIDTH;
   }
-  static inline bool has(int item, int q) { return CHUNKS % ITEMS == 0 || item + q * ITEMS < CHUNKS; }
+  SYCL_MAT_INLINE bool has(int item, int q) { return CHUNKS % ITEMS == 0 || item + q * ITEMS < CHUNKS; }
 
   /// Starts the loads of the tile at k0, of which `inside` elements along k exist.
-  inline void load(int item, index k0, int inside) {
+  SYCL_MAT_MEMBER void load(int item, index k0, int inside) {
     const in_t* tile = from + (ALONG_K ? k0 : k0 * ld);
     if (path == masked || inside < TILE_K) {
 #pragma unroll
@@ -116,7 +116,7 @@ struct Operand {
   }
 
   /// Beyond the matrix's edge the last row is read again (nobody stores what comes of it), beyond the end of k zeros are taken.
-  inline void load_masked(const in_t* tile, int q, int line, int column, int inside) {
+  SYCL_MAT_MEMBER void load_masked(const in_t* tile, int q, int line, int column, int inside) {
 #pragma unroll
     for (int e = 0; e < WIDTH; ++e) {
       const int outer = ALONG_K ? line : column + e, k = ALONG_K ? column + e : line;
@@ -127,7 +127,7 @@ struct Operand {
   }
 
   /// The first `shared` elements along k were in the tile before.
-  inline void zero(int item, int shared) {
+  SYCL_MAT_MEMBER void zero(int item, int shared) {
 #pragma unroll
     for (int q = 0; q < EACH; ++q)
 #pragma unroll
@@ -136,7 +136,7 @@ struct Operand {
   }
 
   /// Waits for the loads and puts the chunks into a page.
-  inline void store(int item, acc_t* page) {
+  SYCL_MAT_MEMBER void store(int item, acc_t* page) {
 #pragma unroll
     for (int q = 0; q < EACH; ++q) {
       if (!has(item, q)) continue;
@@ -160,7 +160,7 @@ struct Operand {
 
   /// The BATCH elements that work-item `lane` multiplies at k.
   template <int TILE, int BATCH>
-  static inline void read(const acc_t* page, int lane, int k, acc_t (&fragment)[BATCH]) {
+  SYCL_MAT_INLINE void read(const acc_t* page, int lane, int k, acc_t (&fragment)[BATCH]) {
     constexpr int piece = gcd(BATCH, 4);
     if constexpr (BY_K && PITCH % piece == 0) {
 #pragma unroll
@@ -194,7 +194,7 @@ struct Sums {
   acc_t at[BATCH_M][BATCH_N] = {};
 
   /// at += column · row. Serpentine: neighbouring products share an operand, which saves reads of the register file.
-  inline void add(const acc_t (&column)[BATCH_M], const acc_t (&row)[BATCH_N]) {
+  SYCL_MAT_MEMBER void add(const acc_t (&column)[BATCH_M], const acc_t (&row)[BATCH_N]) {
 #pragma unroll
     for (int i = 0; i < BATCH_M; ++i)
 #pragma unroll
@@ -210,7 +210,7 @@ struct Place {
 };
 
 /// Sums over k in [begin, end), through local memory.
-inline void multiply_local(Sums& sums, const Args& g, const Place& at, const in_t* a, const in_t* b, index first_i, index first_j, index begin,
+SYCL_MAT_INLINE void multiply_local(Sums& sums, const Args& g, const Place& at, const in_t* a, const in_t* b, index first_i, index first_j, index begin,
                            index end) {
   TileA tile_a(a, g.lda, first_i, g.m);
   TileB tile_b(b, g.ldb, first_j, g.n);
@@ -219,13 +219,13 @@ inline void multiply_local(Sums& sums, const Args& g, const Place& at, const in_
   // The tile at k0: whole where the matrix is deep enough, by moving the last one back over what the one before it had.
   const bool movable = end >= TILE_K;
   index shared = 0;
-  const auto load = [&](index k0) {
+  const auto load = [&](index k0) SYCL_MAT_LAMBDA {
     shared = movable && k0 + TILE_K > end ? k0 + TILE_K - end : 0;
     const int inside = int(min(end - k0 + shared, TILE_K));
     tile_a.load(at.item, k0 - shared, inside);
     tile_b.load(at.item, k0 - shared, inside);
   };
-  const auto store = [&](int page) {
+  const auto store = [&](int page) SYCL_MAT_LAMBDA {
     if (shared > 0) {
       tile_a.zero(at.item, int(shared));
       tile_b.zero(at.item, int(shared));
@@ -235,7 +235,7 @@ inline void multiply_local(Sums& sums, const Args& g, const Place& at, const in_
   };
   constexpr int fragments = AHEAD ? 2 : 1;
   acc_t of_a[fragments][BATCH_M], of_b[fragments][BATCH_N];
-  const auto read = [&](int page, int k, int to) {
+  const auto read = [&](int page, int k, int to) SYCL_MAT_LAMBDA {
     TileA::template read<TILE_M, BATCH_M>(pages[page], at.row, k, of_a[to]);
     TileB::template read<TILE_N, BATCH_N>(pages[page] + TileA::SIZE, at.column, k, of_b[to]);
   };
@@ -270,7 +270,7 @@ inline void multiply_local(Sums& sums, const Args& g, const Place& at, const in_
 }
 
 /// Sums over k in [begin, end), each work-item reading what it needs from global memory: for devices whose caches are fast enough.
-inline void multiply_direct(Sums& sums, const Args& g, const Place& at, const in_t* a, const in_t* b, index first_i, index first_j,
+SYCL_MAT_INLINE void multiply_direct(Sums& sums, const Args& g, const Place& at, const in_t* a, const in_t* b, index first_i, index first_j,
                             index begin, index end) {
   constexpr int depth = gcd(CHUNK, TILE_K);  // elements along k read together
   index row[BATCH_M], column[BATCH_N];       // beyond an edge the last one is read again
@@ -279,7 +279,7 @@ inline void multiply_direct(Sums& sums, const Args& g, const Place& at, const in
 #pragma unroll
   for (int j = 0; j < BATCH_N; ++j) column[j] = min(first_j + place<TILE_N, BATCH_N>(at.column, j), g.n - 1);
 
-  const auto step = [&](index k0, auto width) {
+  const auto step = [&](index k0, auto width) SYCL_MAT_LAMBDA {
     constexpr int n = decltype(width)::value;
     acc_t of_a[n][BATCH_M], of_b[n][BATCH_N];
 #pragma unroll
@@ -314,7 +314,7 @@ inline void multiply_direct(Sums& sums, const Args& g, const Place& at, const in
 
 /// Leaves the sums in scratch memory; true for the work-items of the group that came last, which then hold the sums of all.
 /// Scratch: one counter a block (zero before and after), then SPLIT_K times BLOCK_M·BLOCK_N sums a block.
-inline bool gather(Sums& sums, const Args& g, const Place& at, void* scratch, int split, index block, index counters) {
+SYCL_MAT_INLINE bool gather(Sums& sums, const Args& g, const Place& at, void* scratch, int split, index block, index counters) {
   int* counter = static_cast<int*>(scratch) + block;
   acc_t* parts = reinterpret_cast<acc_t*>(static_cast<char*>(scratch) + (counters * 4 + 255) / 256 * 256) + block * SPLIT_K * g.scratch_stride;
   acc_t* mine = parts + split * g.scratch_stride + at.item;
@@ -341,7 +341,7 @@ inline bool gather(Sums& sums, const Args& g, const Place& at, void* scratch, in
 }
 
 /// Stores what is the block's own: rows from own_i and columns from own_j on.
-inline void store(const Sums& sums, const Args& g, const Place& at, const out_t* c, out_t* d, const acc_t* bias, index first_i, index first_j,
+SYCL_MAT_INLINE void store(const Sums& sums, const Args& g, const Place& at, const out_t* c, out_t* d, const acc_t* bias, index first_i, index first_j,
                   index own_i, index own_j) {
   constexpr int piece = gcd(BATCH_N, 4);
   constexpr index bytes = piece * sizeof(out_t);
