@@ -1,5 +1,6 @@
 #include "onemkl.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cmath>
@@ -51,7 +52,8 @@ void add_from_environment(std::vector<fs::path>& out, const char* variable, cons
 std::vector<fs::path> onemkl_folders(const std::vector<fs::path>& told) {
   std::vector<fs::path> out = told;
   add_from_environment(out, "SYCL_MAT_ONEMKL_DIR", "");
-  if (const fs::path runtime = folder_of(reinterpret_cast<const void*>(&sycl::platform::get_platforms)); !runtime.empty()) out.push_back(runtime);
+  if (const fs::path runtime = folder_of(reinterpret_cast<const void*>(&sycl::platform::get_platforms)); !runtime.empty())
+    out.push_back(runtime);
   add_from_environment(out, "MKLROOT", "lib");
   return out;
 }
@@ -101,7 +103,9 @@ Submit* load_everything(const std::vector<fs::path>& told) {
   // The plugin needs all of them by name, so that loading it makes the interface layer visible to the library that calls it.
   void* plugin = load("libsycl_mat_onemkl.so", plugin_folders(), RTLD_NOW | RTLD_LOCAL, error);
   void* symbol = plugin ? dlsym(plugin, submit_name) : nullptr;
-  if (!symbol) missing("its plugin libsycl_mat_onemkl.so could not be loaded (" + (error.empty() ? "it has no " + std::string(submit_name) : error) + ")");
+  if (!symbol)
+    missing("its plugin libsycl_mat_onemkl.so could not be loaded (" + (error.empty() ? "it has no " + std::string(submit_name) : error) +
+            ")");
   return reinterpret_cast<Submit*>(symbol);
 }
 #else
@@ -110,16 +114,28 @@ Submit* load_everything(const std::vector<fs::path>&) { missing("it is supported
 #endif
 
 // ---- what oneMKL can do ----------------------------------------------------------------------------------------------------------
-/// Batches whose strides gemm_batch refuses are submitted one matrix at a time, as long as there are few.
+/// Stacks that gemm_batch does not do are submitted one matrix at a time, as long as there are few.
 constexpr index_t most_single_submissions = 64;
+constexpr index_t most_copies = 1024;  // of C into D, a few microseconds each
 
-bool is_float16(double x) { return double(float(sycl::half(float(x)))) == x; }
+/// So many products of two int8 numbers always fit an int32.
+constexpr index_t most_int8_products = (index_t(1) << 31) / (128 * 128) - 1;
 
-/// Whether gemm_batch takes the strides of the axis over which it is to run.
-bool walks(index_t a, index_t b, index_t d, const Problem& p) { return a >= 0 && b >= 0 && d >= p.m * p.d.ld; }
+/// Whether float16 holds it exactly: 11 bits, of which the last is worth at least 2⁻²⁴, and no more than 65504.
+bool is_float16(double x) {
+  int exponent = 0;
+  const double mantissa = std::frexp(x, &exponent), bits = std::ldexp(mantissa, 11), units = std::ldexp(x, 24);
+  return std::fabs(x) <= 65504 && bits == std::trunc(bits) && units == std::trunc(units);
+}
+
+/// Whether gemm_batch does a stack with these strides. On the CPU it multiplies 8 and 16-bit numbers through copies that overwrite
+/// what lies between the rows and the matrices of D, and with some layouts the products are wrong (2026.2): those one by one.
+bool walks(index_t a, index_t b, index_t d, const Problem& p) {
+  return a >= 0 && b >= 0 && d >= p.m * p.d.ld && (p.dtype == DType::float32 || p.dtype == DType::float64);
+}
 bool inner_walks(const Problem& p) { return p.batch_inner == 1 || walks(p.a.inner, p.b.inner, p.d.inner, p); }
 
-/// Which axis gemm_batch walks: the inner one, unless the outer one is longer or the only one whose strides it takes.
+/// gemm_batch walks the inner axis: the outer one is put there where it is longer, or the only one whose strides it takes.
 void put_best_axis_inside(Problem& p) {
   if (p.batch_outer == 1 || !walks(p.a.outer, p.b.outer, p.d.outer, p)) return;
   if (p.batch_outer <= p.batch_inner && inner_walks(p)) return;
@@ -131,20 +147,28 @@ index_t submissions(const Problem& p) { return inner_walks(p) ? p.batch_outer : 
 
 /// C already is where the product goes.
 bool in_place(const Problem& p) {
-  return p.c.data == p.d.data && p.c.ld == p.d.ld && (p.batch_inner == 1 || p.c.inner == p.d.inner) && (p.batch_outer == 1 || p.c.outer == p.d.outer);
+  return p.c.data == p.d.data && p.c.ld == p.d.ld && (p.batch_inner == 1 || p.c.inner == p.d.inner) &&
+         (p.batch_outer == 1 || p.c.outer == p.d.outer);
 }
 
 void* at(const Operand& o, index_t outer, index_t inner, DType type) {
   return static_cast<char*>(o.data) + (outer * o.outer + inner * o.inner) * size_of(type);
 }
 
+/// Whether all of the matrix lies in one piece, in C as in D.
+bool in_one_piece(const Problem& p) { return p.m == 1 || (p.c.ld == p.n && p.d.ld == p.n); }
+index_t copies(const Problem& p) { return p.batch() * (in_one_piece(p) ? 1 : p.m); }
+
+/// oneMKL adds to what is where the product goes: puts C there. (The runtime's memcpy2d may want a kernel, which we cannot compile.)
 void copy_c(Context::State& context, const Problem& p) {
-  const auto size = static_cast<std::size_t>(size_of(p.out));
+  const bool whole = in_one_piece(p);
+  const index_t lines = whole ? 1 : p.m;
+  const auto bytes = static_cast<std::size_t>((whole ? p.m : 1) * p.n * size_of(p.out));
   for (index_t o = 0; o < p.batch_outer; ++o)
     for (index_t i = 0; i < p.batch_inner; ++i)
-      context.queue.ext_oneapi_memcpy2d(at(p.d, o, i, p.out), static_cast<std::size_t>(p.d.ld) * size, at(p.c, o, i, p.out),
-                                        static_cast<std::size_t>(p.c.ld) * size, static_cast<std::size_t>(p.n) * size,
-                                        static_cast<std::size_t>(p.m));
+      for (index_t line = 0; line < lines; ++line)
+        context.queue.memcpy(static_cast<char*>(at(p.d, o, i, p.out)) + line * p.d.ld * size_of(p.out),
+                             static_cast<char*>(at(p.c, o, i, p.out)) + line * p.c.ld * size_of(p.out), bytes);
 }
 
 }  // namespace
@@ -165,17 +189,22 @@ std::string why_not(const Problem& problem) {
   Problem p = problem;
   put_best_axis_inside(p);
   const Epilogue& e = p.epilogue;
+  if (p.k == 0) return "K is 0";  // an int8 product then fails to allocate nothing, and ends the process (2026.2)
   if (e.bias_axis != BiasAxis::none) return "its gemm adds no bias";
   if (e.activation != Activation::none) return "its gemm has no activation";
   if (p.precision == Precision::tf32) return "precision \"tf32\" is for our kernels";
-  if (p.k == 0) return "it takes no matrices without elements";
   const index_t a_line = p.a.transposed ? p.m : p.k, b_line = p.b.transposed ? p.k : p.n;
   if (p.a.ld < a_line || p.b.ld < b_line || p.d.ld < p.n)
     return "it takes no leading dimension smaller than a row (rows that repeat, overlap or run backwards)";
-  if (e.beta != 0 && !in_place(p) && (p.c.ld < p.n || p.batch() > most_single_submissions))
-    return "C would have to be copied first, row by row or matrix by matrix";
-  if (submissions(p) > most_single_submissions) return "its gemm_batch does not take the strides of this stack";
-  if (p.dtype == DType::float16 && !(is_float16(e.alpha) && is_float16(e.beta))) return "it takes alpha and beta as float16, which would round them";
+  if (e.beta != 0 && !in_place(p) && copies(p) > most_copies) return "C would have to be copied first, row by row or matrix by matrix";
+  if (submissions(p) > most_single_submissions)
+    return "its gemm_batch does not do this dtype or these strides, and there are many matrices";
+  // By its interface, scalars of an int8 product are float32. Sums beyond int32 wrap around in ours and in NumPy.
+  if (p.dtype == DType::int8 && (e.alpha != 1 || e.beta != 0))
+    return "it takes alpha and beta of an int8 product as float32, which may round";
+  if (p.dtype == DType::int8 && p.k > most_int8_products) return "the sums may exceed int32";
+  if (p.dtype == DType::float16 && !(is_float16(e.alpha) && is_float16(e.beta)))
+    return "it takes alpha and beta as float16, which would round them";
   return {};
 }
 

@@ -3,6 +3,8 @@
 // (oneMKL BLAS, gemm and gemm_batch, USM version): the build needs no header and no library of oneMKL.
 #include <cstdint>
 #include <stdexcept>
+#include <sycl/ext/oneapi/bfloat16.hpp>
+#include <sycl/half_type.hpp>
 #include <vector>
 
 #include "onemkl_interface.hpp"
@@ -31,12 +33,12 @@ template <class T>
 using Scalar = value_or_pointer<T>;
 using Events = std::vector<sycl::event>;
 
-#define SYCL_MAT_DECLARE(In, Out, S)                                                                                                     \
-  sycl::event gemm(sycl::queue&, transpose, transpose, std::int64_t, std::int64_t, std::int64_t, Scalar<S>, const In*, std::int64_t,     \
-                   const In*, std::int64_t, Scalar<S>, Out*, std::int64_t, compute_mode, const Events&);                                 \
-  sycl::event gemm_batch(sycl::queue&, transpose, transpose, std::int64_t, std::int64_t, std::int64_t, Scalar<S>, const In*,             \
-                         std::int64_t, std::int64_t, const In*, std::int64_t, std::int64_t, Scalar<S>, Out*, std::int64_t, std::int64_t, \
-                         std::int64_t, compute_mode, const Events&);
+#define SYCL_MAT_DECLARE(In, Out, S)                                                                                                       \
+  sycl::event gemm(sycl::queue&, transpose, transpose, std::int64_t, std::int64_t, std::int64_t, Scalar<S>, const In*, std::int64_t,       \
+                   const In*, std::int64_t, Scalar<S>, Out*, std::int64_t, compute_mode, const Events&);                                   \
+  sycl::event gemm_batch(sycl::queue&, transpose, transpose, std::int64_t, std::int64_t, std::int64_t, Scalar<S>, const In*, std::int64_t, \
+                         std::int64_t, const In*, std::int64_t, std::int64_t, Scalar<S>, Out*, std::int64_t, std::int64_t, std::int64_t,   \
+                         compute_mode, const Events&);
 
 SYCL_MAT_DECLARE(float, float, float)
 SYCL_MAT_DECLARE(double, double, double)
@@ -79,12 +81,18 @@ extern "C" __attribute__((visibility("default"))) void sycl_mat_onemkl_submit(sy
   if (call.size != sizeof(call)) throw std::runtime_error("the oneMKL plugin belongs to another version of sycl_mat");
   const sycl_mat::Problem& p = call.problem;
   switch (p.dtype) {
-    case DType::float32: return sycl_mat::onemkl::submit_as<float, float, float>(queue, p);
-    case DType::float64: return sycl_mat::onemkl::submit_as<double, double, double>(queue, p);
-    case DType::float16: return sycl_mat::onemkl::submit_as<sycl::half, sycl::half, sycl::half>(queue, p);
-    case DType::bfloat16: return sycl_mat::onemkl::submit_as<sycl::ext::oneapi::bfloat16, sycl::ext::oneapi::bfloat16, float>(queue, p);
-    case DType::int8: return sycl_mat::onemkl::submit_as<std::int8_t, std::int32_t, float>(queue, p);
-    case DType::int32: break;
+    case DType::float32:
+      return sycl_mat::onemkl::submit_as<float, float, float>(queue, p);
+    case DType::float64:
+      return sycl_mat::onemkl::submit_as<double, double, double>(queue, p);
+    case DType::float16:
+      return sycl_mat::onemkl::submit_as<sycl::half, sycl::half, sycl::half>(queue, p);
+    case DType::bfloat16:
+      return sycl_mat::onemkl::submit_as<sycl::ext::oneapi::bfloat16, sycl::ext::oneapi::bfloat16, float>(queue, p);
+    case DType::int8:
+      return sycl_mat::onemkl::submit_as<std::int8_t, std::int32_t, float>(queue, p);
+    case DType::int32:
+      break;
   }
   throw std::runtime_error("oneMKL has no product of this dtype");
 }
