@@ -8,6 +8,7 @@
 #include "plan.hpp"
 #include "slices.hpp"
 #include "sycl_mat/gemm.hpp"
+#include "trace.hpp"
 #include "view.hpp"
 
 namespace sycl_mat {
@@ -88,6 +89,7 @@ Event gemm(Context& where, const MatrixView& a, const MatrixView& b, const Matri
   collapse_batch(operands);
   try {
     const Problem problem = make_problem(slices(operands).front(), options);
+    trace(problem);
     if (on_host(problem, context.info, options) && host_reachable(context, operands)) {
       multiply_on_host(context, operands, options);
       return {};

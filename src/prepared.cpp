@@ -1,6 +1,7 @@
 #include "prepared.hpp"
 
 #include "plan.hpp"
+#include "tuning_db.hpp"
 
 namespace sycl_mat {
 namespace {
@@ -52,6 +53,8 @@ constexpr std::size_t most_remembered = 4096;  // a program of ever new shapes m
 }  // namespace
 
 std::shared_ptr<const Prepared> PreparedCache::get(Programs& programs, const Problem& p, const DeviceInfo& device, const GemmOptions& options) {
+  // Another process may have tuned meanwhile.
+  if (const std::uint64_t generation = tuning_generation(); generation_.load() != generation && generation_.exchange(generation) != generation) clear();
   const std::string key = key_of(p, options);
   {
     std::shared_lock guard(mutex_);

@@ -1,6 +1,7 @@
 // Plan and program of a problem, remembered: a repeated product pays for neither.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
@@ -26,6 +27,7 @@ class PreparedCache {
 
  private:
   std::shared_mutex mutex_;
+  std::atomic<std::uint64_t> generation_{0};  ///< of the tuning database, when what is known was planned
   std::unordered_map<std::string, std::shared_ptr<const Prepared>> known_;
 };
 
