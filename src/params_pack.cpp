@@ -7,7 +7,7 @@ namespace {
 
 constexpr int max_rows = 14;   // the kernel has a variant for every number of rows up to mr: each costs build time
 constexpr int max_vectors = 6;
-constexpr int min_depth = 16, max_depth = 8192;
+constexpr int min_depth = 4, max_depth = 8192;
 constexpr int max_columns = 1 << 16;
 
 std::int64_t or_typical(std::int64_t reported, std::int64_t typical) { return reported > 0 ? reported : typical; }
@@ -101,6 +101,11 @@ PackParams default_pack_params(const Problem& problem, const DeviceInfo& device)
   const bool few_rows = problem.m <= 2 * p.mr;
   p.pack = in_place && (small || few_rows) ? 0 : 2;
   return p;
+}
+
+std::string to_string(const PackParams& p) {
+  return "mr=" + std::to_string(p.mr) + " nv=" + std::to_string(p.nv) + " kc=" + std::to_string(p.kc) + " mc=" + std::to_string(p.mc) +
+         " nc=" + std::to_string(p.nc) + " pack=" + std::to_string(p.pack);
 }
 
 }  // namespace sycl_mat

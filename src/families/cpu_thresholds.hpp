@@ -12,6 +12,20 @@ constexpr double launch_in_products = 3.5e5;
 /// Multiply-adds of one product that cost as much as beginning it.
 constexpr double call_in_products = 1e3;
 
+/// Rows, or columns, up to which the skinny kernel works.
+constexpr index_t skinny_few = 8;
+
+/// Multiply-adds of the skinny kernel below which another core is not worth its wake-up.
+constexpr double skinny_part = 3e4;
+
+/// Whether the skinny kernel beats the packed one. Its dot products end with sums over lanes, which short ones do not repay.
+inline bool skinny_pays(const Problem& p) {
+  const bool few_rows = p.m <= skinny_few && (p.n > skinny_few || p.m <= p.n);
+  if (!few_rows && p.n > skinny_few) return false;
+  const bool dots = few_rows ? p.b.transposed : !p.a.transposed;
+  return dots ? p.k >= 128 : p.k >= 16;
+}
+
 /// Whether one thread is done before two or more, after a launch, would be.
 inline bool on_calling_thread(const Problem& p, int compute_units) {
   const double widening = p.dtype == p.accumulator ? 1 : 8;  // converted one by one
