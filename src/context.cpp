@@ -1,5 +1,6 @@
 #include "context.hpp"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 
@@ -7,6 +8,7 @@
 #include <pthread.h>
 #endif
 
+#include "caller_placement.hpp"
 #include "device.hpp"
 #include "sycl_mat/errors.hpp"
 
@@ -51,6 +53,7 @@ std::size_t cached_bytes_limit(const DeviceInfo& info) {
 Context::State::State(const sycl::device& device, DeviceInfo device_info)
     : queue(device, sycl::property::queue::in_order{}),
       info(std::move(device_info)),
+      all_units(info.compute_units),
       pool(queue, cached_bytes_limit(info)),
       scratch(queue, info.is_cpu() && info.usm_system),
       programs(queue, info) {}
@@ -59,6 +62,7 @@ void Context::State::wait() {
   try {
     queue.wait_and_throw();
     pending = false;
+    if (info.is_cpu()) find_pinned_workers();
   } catch (const sycl::exception& e) {
     scratch.reset();
     rethrow(e, info);
@@ -77,6 +81,16 @@ Context::Context(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Context::~Context() = default;
 const DeviceInfo& Context::device() const { return state_->info; }
 void Context::wait() { state_->wait(); }
+
+void Context::set_threads(int count) {
+  State& state = *state_;
+  if (!state.info.is_cpu()) throw UnsupportedError("only a CPU device has threads to limit; " + state.info.name + " is a " + state.info.type + ".");
+  if (count < 0) throw InputError("the number of threads must be positive, or 0 for all.");
+  state.info.compute_units = count == 0 ? state.all_units : std::min(count, state.all_units);
+  state.prepared.clear();
+}
+
+int Context::threads() const { return state_->info.compute_units; }
 
 Context& context(std::string_view selector) {
   Registry& r = registry();

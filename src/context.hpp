@@ -14,7 +14,8 @@ struct Context::State {
   /// `info` may differ from describe(device): tests mask capabilities.
   State(const sycl::device& device, DeviceInfo info);
   sycl::queue queue;  ///< in order
-  DeviceInfo info;
+  DeviceInfo info;    ///< compute_units: as many as products may use
+  const int all_units;
   MemoryPool pool;    ///< staging memory
   Scratch scratch;
   Programs programs;

@@ -37,7 +37,7 @@ Explanation explain(Context& where, const MatrixView& a, const MatrixView& b, co
   }
   collapse_batch(operands);
   try {
-    const Operands first = slices(operands).front();
+    const Operands first = first_slice(operands);
     const Problem shape = make_problem(first, options);
     if (on_host(shape, context.info, options)) {
       const Staging staging(context, operands, Staging::Where::host);
@@ -48,7 +48,7 @@ Explanation explain(Context& where, const MatrixView& a, const MatrixView& b, co
     }
     const Staging staging(context, operands, Staging::Where::device);
     context.wait();
-    const Problem problem = make_problem(slices(staging.operands()).front(), options);
+    const Problem problem = make_problem(first_slice(staging.operands()), options);
     const auto prepared = context.prepared.get(context.programs, problem, context.info, options);
     const Plan& plan = prepared->plan;
     if (!plan.kernel) {

@@ -3,6 +3,7 @@
 
 #include "backends/host.hpp"
 #include "backends/onemkl.hpp"
+#include "caller_placement.hpp"
 #include "context.hpp"
 #include "launch.hpp"
 #include "plan.hpp"
@@ -15,10 +16,10 @@ namespace sycl_mat {
 
 /// A product under way. What it holds must live until the queue has run it.
 struct Event::State {
-  State(Context::State& c, const Operands& o, Staging::Where where) : context(c), staging(c, o, where) {}
+  State(Context::State& c, const Operands& o) : context(c), staging(c, o, Staging::Where::device) {}
   Context::State& context;
   Staging staging;
-  sycl::event launched;
+  std::optional<sycl::event> launched;  ///< of a product that nobody waits for at once
   std::once_flag finished;
 
   void finish() {
@@ -40,7 +41,7 @@ void Event::wait() {
 }
 
 bool Event::done() const {
-  return !state_ || state_->launched.get_info<sycl::info::event::command_execution_status>() == sycl::info::event_command_status::complete;
+  return !state_ || !state_->launched || state_->launched->get_info<sycl::info::event::command_execution_status>() == sycl::info::event_command_status::complete;
 }
 
 namespace {
@@ -56,28 +57,40 @@ bool host_reachable(const Context::State& context, const Operands& o) {
 void multiply_on_host(Context::State& context, const Operands& o, const GemmOptions& options) {
   if (context.pending) context.wait();  // an operand may be the result of a product still under way
   Staging staging(context, o, Staging::Where::host);
-  for (const Operands& slice : slices(staging.operands())) host::run(make_problem(slice, options));
+  for_each_slice(staging.operands(), [&](const Operands& slice) { host::run(make_problem(slice, options)); });
   staging.finish();
   last_name = host::name;
 }
 
-Event multiply_on_device(Context::State& context, const Operands& o, const GemmOptions& options) {
-  auto event = std::make_shared<Event::State>(context, o, Staging::Where::device);
-  for (const Operands& slice : slices(event->staging.operands())) {
-    const Problem problem = make_problem(slice, options);
-    const auto prepared = context.prepared.get(context.programs, problem, context.info, options);
-    if (prepared->plan.backend == onemkl::name) {
-      onemkl::gemm(context, problem);
-      last_name = onemkl::name;
-      continue;
-    }
+void submit(Context::State& context, const Problem& problem, const GemmOptions& options) {
+  const auto prepared = context.prepared.get(context.programs, problem, context.info, options);
+  if (prepared->plan.backend == onemkl::name) {
+    onemkl::gemm(context, problem);
+    last_name = onemkl::name;
+  } else {
     launch(context, prepared->plan, *prepared->program, problem);
     last_name = prepared->plan.kernel->name;
   }
-  event->staging.queue_copy_back();
-  if (options.wait) event->finish();
-  else event->launched = context.queue.ext_oneapi_submit_barrier();
-  return Event(std::move(event));
+}
+
+/// Everything up to the point from which on only the queue works.
+void submit_all(Context::State& context, Staging& staging, const GemmOptions& options) {
+  for_each_slice(staging.operands(), [&](const Operands& slice) { submit(context, make_problem(slice, options), options); });
+  staging.queue_copy_back();
+}
+
+Event multiply_on_device(Context::State& context, const Operands& o, const GemmOptions& options) {
+  if (options.wait) {
+    const CallerPlacement placement(context.info.is_cpu());
+    Event::State product(context, o);
+    submit_all(context, product.staging, options);
+    product.finish();
+    return {};
+  }
+  auto product = std::make_shared<Event::State>(context, o);
+  submit_all(context, product->staging, options);
+  product->launched = context.queue.ext_oneapi_submit_barrier();
+  return Event(std::move(product));
 }
 
 }  // namespace
@@ -88,7 +101,7 @@ Event gemm(Context& where, const MatrixView& a, const MatrixView& b, const Matri
   if (is_empty(operands.d)) return {};
   collapse_batch(operands);
   try {
-    const Problem problem = make_problem(slices(operands).front(), options);
+    const Problem problem = make_problem(first_slice(operands), options);
     trace(problem);
     if (on_host(problem, context.info, options) && host_reachable(context, operands)) {
       multiply_on_host(context, operands, options);

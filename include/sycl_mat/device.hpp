@@ -53,6 +53,10 @@ class Context {
   const DeviceInfo& device() const;
   /// Blocks until everything submitted so far has run. Throws DeviceError.
   void wait();
+  /// How many of a CPU device's cores a product is shared among, 0: all. Holds for products planned from now on; the device's fingerprint
+  /// and what was tuned for it stay. Throws UnsupportedError on other devices.
+  void set_threads(int count);
+  int threads() const;
 
   struct State;
   State& state() { return *state_; }

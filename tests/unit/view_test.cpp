@@ -173,7 +173,8 @@ TEST(Batch, MoreThanTwoAreCut) {
                      stack({{2, 108}, {3, 36}, {4, 9}}, 3, 3), {});
   collapse_batch(o);
   ASSERT_EQ(o.d.batch.size(), 3u);
-  const auto cut = slices(o);
+  std::vector<Operands> cut;
+  for_each_slice(o, [&](const Operands& slice) { cut.push_back(slice); });
   ASSERT_EQ(cut.size(), 2u);
   EXPECT_EQ(static_cast<float*>(cut[1].a.data) - storage, 40);
   EXPECT_EQ(static_cast<float*>(cut[1].b.data) - storage, 0);
