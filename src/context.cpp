@@ -60,8 +60,9 @@ Context::State::State(const sycl::device& device, DeviceInfo device_info)
 
 void Context::State::wait() {
   try {
+    const std::uint64_t mark = pending.mark();
     queue.wait_and_throw();
-    pending = false;
+    pending.finished(mark);
     if (info.is_cpu()) find_pinned_workers();
   } catch (const sycl::exception& e) {
     scratch.reset();
@@ -103,8 +104,8 @@ Context& context(std::string_view selector) {
   try {
     const sycl::device device = select_device(selector);
     DeviceInfo info = describe(device);
-    for (const DeviceInfo& listed : devices())
-      if (listed.backend == info.backend && listed.fingerprint == info.fingerprint && info.selector.empty()) info.selector = listed.selector;
+    for (const DeviceInfo& listed : devices())  // by device, not by model: there may be two of one
+      if (info.selector.empty() && select_device(listed.selector) == device) info.selector = listed.selector;
     // Two selectors of one device ("gpu", "level_zero:0") share its context and so its queue.
     const std::string key = std::to_string(std::hash<sycl::device>{}(device));
     auto& slot = r.by_device[key];

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 
 #include "memory.hpp"
 #include "prepared.hpp"
@@ -9,6 +10,25 @@
 #include "sycl_mat/device.hpp"
 
 namespace sycl_mat {
+
+/// Whether something was submitted that nobody has waited for. A count, not a flag: one thread's wait must not hide what another
+/// submits meanwhile.
+class Pending {
+ public:
+  /// Call after the submission.
+  void submitted() { ++submitted_; }
+  std::uint64_t mark() const { return submitted_; }
+  /// Everything up to `mark` has run.
+  void finished(std::uint64_t mark) {
+    std::uint64_t known = finished_;
+    while (known < mark && !finished_.compare_exchange_weak(known, mark)) {
+    }
+  }
+  explicit operator bool() const { return finished_ < submitted_; }
+
+ private:
+  std::atomic<std::uint64_t> submitted_{0}, finished_{0};
+};
 
 struct Context::State {
   /// `info` may differ from describe(device): tests mask capabilities.
@@ -21,7 +41,7 @@ struct Context::State {
   Programs programs;
   PreparedCache prepared;
   std::mutex launching;            ///< scratch and the launch that uses it belong together
-  std::atomic<bool> pending{false};  ///< something was submitted that nobody has waited for
+  Pending pending;
 
   /// Waits for the queue; translates what the runtime throws.
   void wait();

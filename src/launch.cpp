@@ -71,12 +71,12 @@ void submit(Context::State& context, const Plan& plan, const Program& program, c
     }
     h.parallel_for(range, program.kernel);
   });
+  context.pending.submitted();
 }
 
 }  // namespace
 
 void launch(Context::State& context, const Plan& plan, const Program& program, const Problem& problem) {
-  context.pending = true;
   switch (problem.accumulator) {
     case DType::float64: return submit<double>(context, plan, program, problem);
     case DType::int32: return submit<int>(context, plan, program, problem);

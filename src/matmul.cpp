@@ -29,6 +29,7 @@ struct Event::State {
     });
   }
   ~State() {
+    if (!staging.has_copies()) return;
     try {
       finish();  // the copies that the queue still reads must not be given back before
     } catch (...) {  // whoever wanted to know has called wait()

@@ -66,6 +66,7 @@ void MemoryPool::give_back(void* pointer) noexcept {
   const Block block = found->second;
   taken_.erase(found);
   if (cached_bytes_ + block.bytes > most_cached_) {
+    finish_queue();
     sycl::free(pointer, queue_.get_context());
     return;
   }
@@ -73,7 +74,16 @@ void MemoryPool::give_back(void* pointer) noexcept {
   cached_bytes_ += block.bytes;
 }
 
+/// What was given back may still be in use by commands of the queue: good enough for the queue's next commands, not for free().
+void MemoryPool::finish_queue() noexcept {
+  try {
+    queue_.wait();
+  } catch (...) {  // whoever needs the result that failed will hear of it
+  }
+}
+
 void MemoryPool::release_cached_locked() noexcept {
+  if (!cached_.empty()) finish_queue();
   for (const auto& [key, pointer] : cached_) sycl::free(pointer, queue_.get_context());
   cached_.clear();
   cached_bytes_ = 0;

@@ -30,6 +30,7 @@ class MemoryPool {
     sycl::usm::alloc kind;
   };
   void release_cached_locked() noexcept;
+  void finish_queue() noexcept;
   sycl::queue& queue_;
   const std::size_t most_cached_;
   mutable std::mutex mutex_;
@@ -72,6 +73,7 @@ class Staging {
   /// The rest of D's way back, on the host. Call after the queue has run.
   void finish();
   bool copies_result() const { return result_.has_value(); }
+  bool has_copies() const { return !pooled_.empty(); }
   /// "zero copy", or what is copied and why.
   const std::string& description() const { return description_; }
 

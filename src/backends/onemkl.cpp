@@ -213,7 +213,6 @@ void gemm(Context::State& context, const Problem& problem) {
   Call call{problem};
   Problem& p = call.problem;
   put_best_axis_inside(p);
-  context.pending = true;
   if (p.epilogue.beta != 0 && !in_place(p)) copy_c(context, p);
   const bool together = inner_walks(p);
   const index_t outer = p.batch_outer, inner = together ? 1 : p.batch_inner;
@@ -227,6 +226,7 @@ void gemm(Context::State& context, const Problem& problem) {
         p.b.data = at(b, o, i, p.dtype);
         p.d.data = at(d, o, i, p.out);
         library().submit.load()(context.queue, call);
+        context.pending.submitted();
       }
   } catch (const sycl::exception&) {
     throw;  // translated with the device's other failures
