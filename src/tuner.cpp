@@ -45,8 +45,13 @@ std::vector<std::string> kernels_for(const TuneProblem& t, const TuneOptions& op
   for (const std::string& name : options.kernels)
     if (able(find_kernel(name))) result.push_back(name);
   if (!options.kernels.empty()) return result;
+  // The device's general kernel has preference 10, specialists more; what is below is there for want of better.
+  int highest = 0;
   for (const Kernel& k : all_kernels())
-    if (k.preference && k.preference(p, device) > 0 && able(k)) result.emplace_back(k.name);
+    if (k.preference && able(k)) highest = std::max(highest, k.preference(p, device));
+  for (const Kernel& k : all_kernels())
+    if (k.preference && able(k) && k.preference(p, device) > 0 && k.preference(p, device) >= std::min(highest, 10))
+      result.emplace_back(k.name);
   return result;
 }
 

@@ -40,6 +40,7 @@ from .errors import (
     SizeError,
     UnsupportedError,
 )
+from .tuning import TuneReport, tune
 
 __all__ = [
     "CompileError",
@@ -56,6 +57,7 @@ __all__ = [
     "SizeError",
     "TileOptions",
     "TileParams",
+    "TuneReport",
     "UnsupportedError",
     "__version__",
     "devices",
@@ -65,4 +67,5 @@ __all__ = [
     "last_kernel",
     "matmul",
     "set_default_device",
+    "tune",
 ]
