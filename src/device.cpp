@@ -74,8 +74,8 @@ std::string architecture_of(const sycl::device& device) {
     const auto family = id >> 56;
     const auto model = static_cast<std::uint32_t>(id >> 8);
     if (family == 0) return intel_gpu_family(model);
-    // For example 0x0100000000009000 is sm_90: four digits of which the last one or two are a suffix.
-    if (family == 1) return "nvidia-sm" + std::to_string((model >> 4 & 0xf) + 10 * (model >> 8 & 0xf));
+    // For example 0x0100000000009000 is sm_90, 0x01000000000090a0 sm_90a: major and minor version, a suffix, and eight bits of nothing.
+    if (family == 1) return "nvidia-sm" + std::to_string((model >> 4 & 0xff) * 10 + (model & 0xf));
     if (family == 2) return "amd-gfx";
   } catch (const sycl::exception&) {  // a device that the runtime has no name for
   }

@@ -8,6 +8,7 @@
 #endif
 
 #include "disk_cache.hpp"
+#include "ptx_target.hpp"
 #include "sycl_mat/errors.hpp"
 #include "vec_type_hint.hpp"
 #include "warning.hpp"
@@ -53,6 +54,7 @@ std::string text_of(const Constants& constants) {
 void build_a_first_one(sycl::queue& queue) {
   static std::once_flag once;
   std::call_once(once, [&] {
+    choose_ptx_target();
     const std::string source =
         "extern \"C\" [[__sycl_detail__::add_ir_attributes_function(\"sycl-nd-range-kernel\", 1)]] __attribute__((sycl_device)) void first(float* p) "
         "{ *p = 1; }\n";
