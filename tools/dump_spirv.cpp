@@ -1,6 +1,6 @@
 // Writes the SPIR-V of kernels to files, for compilers that run without a device (ocloc).
 //
-//   dump_spirv all FOLDER                              what the planner chooses by default on Intel GPUs, every dtype and layout
+//   dump_spirv all FOLDER [ARCH]                       what the planner chooses by default on Intel GPUs, every dtype and layout
 //   dump_spirv one FILE KERNEL ARCH [NAME=VALUE …]     one kernel with that architecture's defaults, constants replaced
 //
 // `all` prints one line a program: file, kernel, architecture, dtype, layout, problem, work-group, local memory, constants; tabs between.
@@ -32,7 +32,7 @@ std::vector<char> module_of(const std::vector<char>& bundle, std::string_view ke
   for (std::size_t start = 0; start + 20 <= bundle.size(); start += 4) {
     if (word(start) != magic) continue;
     std::size_t end = start;
-    for (std::size_t at = start + 20; at + 4 <= bundle.size() && word(at) >> 16 != 0; at += std::size_t(word(at) >> 16) * 4)
+    for (std::size_t at = start + 20; at + 4 <= bundle.size() && word(at) >> 16 != 0 && word(at) != magic; at += std::size_t(word(at) >> 16) * 4)
       if ((word(at) & 0xffff) == function_end) end = at + 4;
     const std::string_view text(bundle.data() + start, end - start);
     if (text.find(entry) != std::string_view::npos) return {text.begin(), text.end()};
@@ -65,13 +65,13 @@ std::string text_of(const Constants& constants) {
   return out;
 }
 
-int dump_all(sycl::queue& queue, const std::string& folder) {
+int dump_all(sycl::queue& queue, const std::string& folder, const std::string& only) {
   constexpr index_t sizes[][3] = {{256, 256, 256}, {1024, 1024, 1024}, {4096, 4096, 4096}, {64, 64, 65536}};
   constexpr const char* layouts[] = {"nn", "nt", "tn", "tt"};
   std::map<std::string, std::string> files;  // by source, since architectures share programs
   for (const std::string& architecture : shipped_architectures()) {
     const DeviceInfo device = model_device(architecture);
-    if (!device.is_gpu()) continue;
+    if (!device.is_gpu() || (!only.empty() && architecture != only)) continue;
     std::set<std::string> seen;
     for (const DType dtype : {DType::float32, DType::float64, DType::float16, DType::bfloat16, DType::int8})
       for (int layout = 0; layout < 4; ++layout)
@@ -115,9 +115,9 @@ int dump_one(sycl::queue& queue, int count, char** arguments) {
 int main(int count, char** arguments) try {
   const std::string mode = count > 1 ? arguments[1] : "";
   sycl::queue queue;
-  if (mode == "all" && count == 3) return sycl_mat::dump_all(queue, arguments[2]);
+  if (mode == "all" && (count == 3 || count == 4)) return sycl_mat::dump_all(queue, arguments[2], count == 4 ? arguments[3] : "");
   if (mode == "one" && count >= 5) return sycl_mat::dump_one(queue, count - 2, arguments + 2);
-  std::cerr << "usage: dump_spirv all FOLDER | dump_spirv one FILE KERNEL ARCHITECTURE [NAME=VALUE ...]\n";
+  std::cerr << "usage: dump_spirv all FOLDER [ARCHITECTURE] | dump_spirv one FILE KERNEL ARCHITECTURE [NAME=VALUE ...]\n";
   return 2;
 } catch (const std::exception& e) {
   std::cerr << "dump_spirv: " << e.what() << '\n';

@@ -22,25 +22,43 @@ int split_for(const Problem& p, const TileParams& t, index_t wanted) {
   return split;
 }
 
-// Gen9 (HD/UHD Graphics 6xx): 24 EUs, 64 KB of local memory for 8 of them. 8×4 sums and float8 chunks, the set that its owner found.
-TiledChoice intel_gen9(const Problem& p, const DeviceInfo& device) {
-  TiledChoice choice{{16, 16, 8, 8, 4, 8}, {}};
-  if (p.dtype == DType::float64) choice.params = {16, 16, 8, 4, 4, 4};
-  if (blocks_of(p, choice.params) < device.compute_units) choice.params = {16, 16, 16, 4, 4, 4};
-  choice.options.split_k = split_for(p, choice.params, device.compute_units);
+// Intel GPUs. Nothing here spills: docs/intel-registers.md has what the compiler makes of each set, and docs/kernels.md why these.
+// A group of 256 work-items with 8×4 sums each moves the least local memory a multiply-add that 128 registers a thread allow; where
+// that leaves processors idle, 4×4 sums make smaller blocks.
+
+/// Float64 sums take two registers each: 4×4 of them fit if nothing is read ahead.
+constexpr TiledChoice intel_float64{{16, 16, 8, 4, 4, 2}, {.ahead = 0}};
+
+TiledChoice intel(const Problem& p, TiledChoice large, TiledChoice small, index_t wanted_groups) {
+  TiledChoice choice = p.dtype == DType::float64 ? intel_float64 : blocks_of(p, large.params) < wanted_groups ? small : large;
+  choice.options.sub_group = small.options.sub_group;
+  choice.options.split_k = split_for(p, choice.params, wanted_groups);
   return choice;
 }
 
-// Iris Xe and later: see docs/intel-registers.md for what each set takes there.
-TiledChoice intel_xe_lp(const Problem& p, const DeviceInfo& device) { return intel_gen9(p, device); }
+// Gen9 (HD/UHD Graphics 6xx): a subslice of 8 execution units holds 448 work-items of SIMD8, so a group of 256 a subslice.
+TiledChoice intel_gen9(const Problem& p, const DeviceInfo& device) {
+  return intel(p, {{16, 16, 8, 8, 4, 8}, {}}, {{16, 16, 16, 4, 4, 4}, {}}, std::max(device.compute_units / 8, 1));
+}
 
-TiledChoice intel_xe_hpg(const Problem& p, const DeviceInfo& device) { return intel_gen9(p, device); }
+// Iris Xe: 16 execution units and 128 KB of local memory a dual subslice.
+TiledChoice intel_xe_lp(const Problem& p, const DeviceInfo& device) {
+  return intel(p, {{16, 16, 8, 8, 4, 8}, {}}, {{16, 16, 16, 4, 4, 4}, {}}, std::max(device.compute_units / 8, 1));
+}
 
-// Xe-HPC's compiler takes SIMD32 where it may choose, and then spills.
+// Arc: 16 vector engines a core. Integer products take more registers than float ones there: nothing is read ahead.
+TiledChoice intel_xe_hpg(const Problem& p, const DeviceInfo& device) {
+  TiledChoice large{{16, 16, 8, 8, 4, 8}, {}};
+  if (p.dtype == DType::int8) large.options.ahead = 0;
+  return intel(p, large, {{16, 16, 16, 4, 4, 4}, {}}, std::max(device.compute_units / 8, 1));
+}
+
+// Data Center GPU Max: 8 vector engines a core. The compiler takes SIMD32 where it may choose, and then spills.
 TiledChoice intel_xe_hpc(const Problem& p, const DeviceInfo& device) {
-  TiledChoice choice = intel_gen9(p, device);
-  choice.options.sub_group = 16;
-  return choice;
+  TiledChoice large{{16, 16, 8, 8, 4, 4}, {.order = 0, .ahead = 0}}, small{{16, 16, 16, 4, 4, 4}, {.sub_group = 16}};
+  if (p.dtype == DType::int8) large = small;
+  if (size_of(p.dtype) == 2) large.params.tile_m = 8;  // their conversions need the registers that more chunks would take
+  return intel(p, large, small, std::max(device.compute_units / 4, 1));
 }
 
 // Measured on one H200 (sm_90).
