@@ -1,0 +1,189 @@
+// The host path: every instruction set of this machine, every dtype, layout and write-back, against plain loops; and the narrow types' bits.
+#include "backends/host.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "backends/host_isa.hpp"
+#include "backends/narrow_types.hpp"
+#include "sycl_mat/device.hpp"
+
+namespace sycl_mat {
+namespace {
+
+std::vector<const host::Isa*> instruction_sets() {
+  std::vector<const host::Isa*> sets{&host::baseline_isa};
+#ifdef SYCL_MAT_HOST_X86
+  for (const host::Isa* isa : {&host::avx2_isa, &host::avx512_isa})
+    if (isa->available()) sets.push_back(isa);
+#endif
+  return sets;
+}
+
+template <class T>
+void check_product(void (*product)(const host::Product<T>&), index_t m, index_t n, index_t k, bool a_transposed) {
+  std::mt19937 random(static_cast<unsigned>(m * 10007 + n * 101 + k));
+  std::uniform_int_distribution<int> integer(-4, 4);
+  std::vector<T> a(std::size_t(m * k)), b(std::size_t(k * n)), d(std::size_t(m * n + 2), T(77));
+  for (T& x : a) x = T(integer(random));
+  for (T& x : b) x = T(integer(random));
+  // Exactly as much memory as the matrices have: address sanitizers see one element too many.
+  product({m, n, k, a.data(), a_transposed ? 1 : k, a_transposed ? m : 1, b.data(), n, d.data() + 1, n});
+  for (index_t i = 0; i < m; ++i)
+    for (index_t j = 0; j < n; ++j) {
+      T sum = 0;
+      for (index_t q = 0; q < k; ++q) sum += a[std::size_t(a_transposed ? i + q * m : i * k + q)] * b[std::size_t(q * n + j)];
+      ASSERT_EQ(d[std::size_t(1 + i * n + j)], sum) << m << "x" << n << "x" << k << " at " << i << ", " << j;
+    }
+  EXPECT_EQ(d.front(), T(77));
+  EXPECT_EQ(d.back(), T(77));
+}
+
+TEST(Host, EveryInstructionSetEverySmallShape) {
+  for (const host::Isa* isa : instruction_sets()) {
+    SCOPED_TRACE(isa->name);
+    for (index_t m : {1, 2, 3, 5, 6, 7, 8, 9, 13, 17, 24})
+      for (index_t n = 1; n < 140; n += n < 40 ? 1 : 7)
+        for (index_t k : {0, 1, 3, 17}) {
+          check_product<float>(isa->product_f32, m, n, k, false);
+          check_product<double>(isa->product_f64, m, n, k, true);
+          check_product<std::int32_t>(isa->product_i32, m, n, k, false);
+        }
+  }
+}
+
+TEST(Host, TransposesAnyShape) {
+  for (const host::Isa* isa : instruction_sets())
+    for (index_t rows : {1, 3, 4, 8, 15, 16, 17, 33})
+      for (index_t cols : {1, 2, 7, 8, 16, 31, 40}) {
+        std::vector<float> from(std::size_t(rows * cols)), to(std::size_t(rows * cols) + 1, -1);
+        for (std::size_t i = 0; i < from.size(); ++i) from[i] = float(i);
+        std::vector<double> from64(from.begin(), from.end()), to64(std::size_t(rows * cols) + 1, -1);
+        isa->transpose_f32(from.data(), cols, rows, cols, to.data(), rows);
+        isa->transpose_f64(from64.data(), cols, rows, cols, to64.data(), rows);
+        for (index_t r = 0; r < rows; ++r)
+          for (index_t c = 0; c < cols; ++c) {
+            ASSERT_EQ(to[std::size_t(c * rows + r)], from[std::size_t(r * cols + c)]) << isa->name;
+            ASSERT_EQ(to64[std::size_t(c * rows + r)], from64[std::size_t(r * cols + c)]) << isa->name;
+          }
+        EXPECT_EQ(to.back(), -1);
+        EXPECT_EQ(to64.back(), -1);
+      }
+}
+
+void put(void* data, DType type, index_t i, double x) {
+  switch (type) {
+    case DType::float32: static_cast<float*>(data)[i] = float(x); break;
+    case DType::float64: static_cast<double*>(data)[i] = x; break;
+    case DType::float16: static_cast<float16_bits*>(data)[i] = to_float16(float(x)); break;
+    case DType::bfloat16: static_cast<bfloat16_bits*>(data)[i] = to_bfloat16(float(x)); break;
+    case DType::int8: static_cast<std::int8_t*>(data)[i] = std::int8_t(x); break;
+    case DType::int32: static_cast<std::int32_t*>(data)[i] = std::int32_t(x); break;
+  }
+}
+
+/// Small integers, so that both paths must give the same bits whatever the order of their sums.
+TEST(Host, RunIsTheReference) {
+  std::mt19937 random(5);
+  const auto between = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+  for (const DType type : {DType::float32, DType::float64, DType::float16, DType::bfloat16, DType::int8})
+    for (int round = 0; round < 300; ++round) {
+      Problem p;
+      p.dtype = type;
+      p.accumulator = type == DType::float64 ? type : type == DType::int8 ? DType::int32 : DType::float32;
+      p.out = type == DType::int8 ? DType::int32 : type;
+      p.m = between(1, 12), p.n = between(1, 40), p.k = between(0, 12);
+      p.batch_outer = between(1, 2), p.batch_inner = between(1, 3);
+      p.a.transposed = between(0, 1), p.b.transposed = between(0, 1);
+      const index_t a_lines = p.a.transposed ? p.k : p.m, b_lines = p.b.transposed ? p.n : p.k;
+      p.a.ld = p.m + p.k - a_lines + between(0, 2), p.b.ld = p.n + p.k - b_lines + between(0, 2), p.c.ld = p.d.ld = p.n + between(0, 2);
+      p.a.inner = a_lines * p.a.ld, p.b.inner = between(0, 1) * b_lines * p.b.ld, p.c.inner = p.d.inner = p.m * p.d.ld;
+      p.a.outer = p.a.inner * p.batch_inner, p.b.outer = p.b.inner * p.batch_inner, p.c.outer = p.d.outer = p.d.inner * p.batch_inner;
+      const auto fill = [&](index_t elements, DType t) {
+        std::vector<double> memory(std::size_t(elements) + 1);
+        for (index_t i = 0; i < elements; ++i) put(memory.data(), t, i, between(-2, 2));
+        return memory;
+      };
+      auto a = fill(a_lines * p.a.ld * p.batch(), type), b = fill(b_lines * p.b.ld * p.batch(), type), d = fill(p.d.inner * p.batch(), p.out);
+      auto bias = fill(p.m + p.n, p.accumulator), expected = d;
+      p.a.data = a.data(), p.b.data = b.data();
+      if (between(0, 1)) {
+        p.epilogue.alpha = between(-2, 2), p.epilogue.beta = between(-1, 2);
+        p.epilogue.bias_axis = static_cast<BiasAxis>(between(0, 2)), p.epilogue.bias = bias.data();
+        p.epilogue.activation = between(0, 1) ? Activation::relu : Activation::none;
+      }
+      p.c.data = p.d.data = d.data();
+      host::run(p);
+      p.c.data = p.d.data = expected.data();
+      host::reference(p);
+      ASSERT_EQ(std::memcmp(d.data(), expected.data(), d.size() * sizeof(double)), 0)
+          << name_of(type) << " " << p.m << "x" << p.n << "x" << p.k << " round " << round;
+    }
+}
+
+TEST(Host, NaNInCWithBetaZeroDoesNotMatter) {
+  float a[4] = {1, 2, 3, 4}, b[4] = {1, 0, 0, 1}, d[4] = {NAN, NAN, NAN, NAN};
+  Problem p;
+  p.m = p.n = p.k = 2;
+  p.a = {a, 2, false, 0, 0}, p.b = {b, 2, false, 0, 0}, p.d = p.c = {d, 2, false, 0, 0};
+  p.epilogue.alpha = 2;
+  host::run(p);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(d[i], 2 * a[i]);
+}
+
+TEST(Host, PrefersOnlyWhatIsTiny) {
+  DeviceInfo cpu;
+  cpu.type = "cpu";
+  cpu.compute_units = 2;
+  Problem p;
+  p.m = p.n = p.k = 16;
+  EXPECT_TRUE(host::preferred(p, cpu));
+  p.batch_outer = 10000;
+  EXPECT_FALSE(host::preferred(p, cpu));
+  p.batch_outer = 1;
+  p.m = p.n = p.k = 512;
+  EXPECT_FALSE(host::preferred(p, cpu));
+  p.m = p.n = p.k = 4;
+  cpu.type = "gpu";
+  EXPECT_FALSE(host::preferred(p, cpu));
+}
+
+TEST(NarrowTypes, EveryValueComesBack) {
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const float16_bits h{static_cast<std::uint16_t>(bits)};
+    const bfloat16_bits b{static_cast<std::uint16_t>(bits)};
+    const float from_h(h), from_b(b);
+    if (std::isnan(from_h)) {
+      EXPECT_TRUE(std::isnan(float(to_float16(from_h))));
+    } else {
+      ASSERT_EQ(to_float16(from_h).bits, bits);
+    }
+    if (std::isnan(from_b)) {
+      EXPECT_TRUE(std::isnan(float(to_bfloat16(from_b))));
+    } else {
+      ASSERT_EQ(to_bfloat16(from_b).bits, bits);
+    }
+  }
+}
+
+TEST(NarrowTypes, RoundToNearestTiesToEven) {
+  EXPECT_EQ(to_float16(1.f).bits, 0x3c00);
+  EXPECT_EQ(to_float16(1 + 0x1p-11f).bits, 0x3c00);          // half way: to the even one
+  EXPECT_EQ(to_float16(1 + 3 * 0x1p-11f).bits, 0x3c02);
+  EXPECT_EQ(to_float16(65519.f).bits, 0x7bff);
+  EXPECT_EQ(to_float16(65520.f).bits, 0x7c00);
+  EXPECT_EQ(to_float16(0x1p-25f).bits, 0);                   // half of the smallest
+  EXPECT_EQ(to_float16(0x1.8p-25f).bits, 1);
+  EXPECT_EQ(to_float16(-0x1.ffcp-15f).bits, 0x8400);         // rounds up into the normal numbers
+  EXPECT_EQ(to_bfloat16(1 + 0x1p-8f).bits, 0x3f80);
+  EXPECT_EQ(to_bfloat16(1 + 3 * 0x1p-8f).bits, 0x3f82);
+  EXPECT_EQ(to_bfloat16(3.4e38f).bits, 0x7f80);
+  EXPECT_TRUE(std::isnan(float(to_bfloat16(std::bit_cast<float>(0x7f800001u)))));
+}
+
+}  // namespace
+}  // namespace sycl_mat
