@@ -38,6 +38,7 @@ GemmOptions options_from(nb::handle kernel, nb::handle params, nb::handle backen
   if (!kernel.is_none()) options.kernel = text_from(kernel, "kernel");
   if (!params.is_none()) options.params = params_from(params);
   if (!backend.is_none()) options.backend = text_from(backend, "backend");
+  if (options.backend == "onemkl") tell_where_onemkl_is();
   options.precision = precision_from(precision);
   return options;
 }

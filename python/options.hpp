@@ -18,4 +18,7 @@ Precision precision_from(nanobind::handle value);
 /// `kernel`, `params`, `backend`, `precision` as the caller gave them, each may be None.
 GemmOptions options_from(nanobind::handle kernel, nanobind::handle params, nanobind::handle backend, nanobind::handle precision);
 
+/// Asks the wheels' records for oneMKL's folders, once.
+void tell_where_onemkl_is();
+
 }  // namespace sycl_mat::python

@@ -49,6 +49,13 @@ def find_library(distribution: str, name: str) -> Path | None:
     return None
 
 
+def onemkl_folders() -> list[str]:
+    """Where the libraries of the oneMKL backend are; empty where it is not installed."""
+    wanted = (("onemkl-sycl-blas", "libmkl_sycl_blas.so.6"), ("mkl", "libmkl_core.so.3"), ("tbb", "libtbb.so.12"))
+    found = (find_library(distribution, name) for distribution, name in wanted)
+    return sorted({str(path.parent) for path in found if path is not None})
+
+
 def _already_loadable(name: str) -> bool:
     try:
         ctypes.CDLL(name, mode=os.RTLD_NOLOAD)

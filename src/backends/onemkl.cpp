@@ -58,12 +58,14 @@ std::vector<fs::path> onemkl_folders(const std::vector<fs::path>& told) {
   return out;
 }
 
-/// Where the plugin may lie: beside this library or the program that holds it, or where the C++ library was installed.
+/// Where the plugin may lie: beside this library or the program that holds it, above it in a build folder, or where the C++ library was
+/// installed.
 std::vector<fs::path> plugin_folders() {
   std::vector<fs::path> out;
   add_from_environment(out, "SYCL_MAT_PLUGIN_DIR", "");
   const fs::path here = folder_of(reinterpret_cast<const void*>(&plugin_folders));
-  for (const fs::path& folder : {here, here.parent_path(), here.parent_path() / "lib"}) out.push_back(folder);
+  const fs::path above = here.parent_path();
+  for (const fs::path& folder : {here, above, above.parent_path(), above / "lib"}) out.push_back(folder);
 #ifdef SYCL_MAT_PLUGIN_FOLDER
   out.emplace_back(SYCL_MAT_PLUGIN_FOLDER);
 #endif
@@ -104,8 +106,8 @@ Submit* load_everything(const std::vector<fs::path>& told) {
   void* plugin = load("libsycl_mat_onemkl.so", plugin_folders(), RTLD_NOW | RTLD_LOCAL, error);
   void* symbol = plugin ? dlsym(plugin, submit_name) : nullptr;
   if (!symbol)
-    missing("its plugin libsycl_mat_onemkl.so could not be loaded (" + (error.empty() ? "it has no " + std::string(submit_name) : error) +
-            ")");
+    throw UnsupportedError("the backend \"onemkl\" is not part of this build: libsycl_mat_onemkl.so could not be loaded" +
+                           (error.empty() ? std::string() : " (" + error + ")"));
   return reinterpret_cast<Submit*>(symbol);
 }
 #else
