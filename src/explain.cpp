@@ -2,6 +2,7 @@
 #include "context.hpp"
 #include "plan.hpp"
 #include "slices.hpp"
+#include "staging.hpp"
 #include "sycl_mat/gemm.hpp"
 #include "backends/host.hpp"
 #include "view.hpp"

@@ -8,6 +8,7 @@
 #include "launch.hpp"
 #include "plan.hpp"
 #include "slices.hpp"
+#include "staging.hpp"
 #include "sycl_mat/gemm.hpp"
 #include "trace.hpp"
 #include "view.hpp"

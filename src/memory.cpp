@@ -8,8 +8,6 @@
 #include <sys/mman.h>
 #endif
 
-#include "context.hpp"
-#include "strided_copy.hpp"
 #include "sycl_mat/errors.hpp"
 
 namespace sycl_mat {
@@ -131,95 +129,6 @@ void Scratch::reset() noexcept {
   }
   data_ = nullptr;
   bytes_ = clean_ = 0;
-}
-
-bool host_reachable(const Context::State& context, const void* pointer) {
-  if (context.info.is_cpu()) return true;  // all of that device's memory is the host's
-  return sycl::get_pointer_type(pointer, context.queue.get_context()) != sycl::usm::alloc::device;
-}
-
-namespace {
-
-/// Whether kernels may follow this pointer. System USM: any; otherwise what was allocated in this context.
-bool device_reachable(const Context::State& context, const void* pointer) {
-  return context.info.usm_system || sycl::get_pointer_type(pointer, context.queue.get_context()) != sycl::usm::alloc::unknown;
-}
-
-}  // namespace
-
-Staging::Staging(Context::State& context, const Operands& o, Where where) : context_(context), where_(where) {
-  staged_.a = bring_in(o.a, "A", true, false);
-  staged_.b = bring_in(o.b, "B", true, false);
-  // A result that shares memory with an operand would be read after it was written. The same C in place is fine: each element is read
-  // before it is written, by the same work-item.
-  const bool in_place = o.c && o.c->data == o.d.data && o.c->row_stride == o.d.row_stride && o.c->col_stride == o.d.col_stride;
-  const bool overlaps = may_overlap(o.d, o.a) || may_overlap(o.d, o.b) || (o.c && !in_place && may_overlap(o.d, *o.c));
-  staged_.d = bring_in(o.d, overlaps ? "the result (it overlaps an operand)" : "the result", false, overlaps);
-  if (o.c) {
-    // C must lie as D does, rows or columns contiguous in both.
-    const bool c_rows = o.c->col_stride == 1 || o.c->cols <= 1, d_rows = staged_.d.col_stride == 1 || staged_.d.cols <= 1;
-    const bool c_columns = o.c->row_stride == 1 || o.c->rows <= 1;
-    const bool fits = d_rows ? c_rows : c_columns;
-    if (fits || d_rows) {
-      staged_.c = bring_in(*o.c, "C", true, !fits);
-    } else {
-      staged_.c = bring_in(o.c->transposed(), "C", true, true).transposed();
-    }
-  }
-  if (o.bias) staged_.bias = bring_in(*o.bias, "the bias", true, false);
-  if (description_.empty()) description_ = where == Where::host ? "host path, nothing is copied" : "zero copy";
-}
-
-MatrixView Staging::bring_in(const MatrixView& v, const char* name, bool fill, bool force) {
-  const bool reachable = where_ == Where::host || device_reachable(context_, v.data);
-  if (!force && reachable && has_normal_form(v)) return v;
-  const auto bytes = static_cast<std::size_t>(dense_bytes(v));
-  if (!description_.empty()) description_ += "; ";
-  description_ += std::string(name) + " is copied (" +
-                  (force ? "its memory or its order does not fit" : !reachable ? "the device does not read ordinary memory" : "no axis has stride 1, or it is unaligned") +
-                  ", " + std::to_string(bytes) + " bytes)";
-  if (!host_reachable(context_, v.data))
-    throw UnsupportedError(std::string(name) + " lies in device memory with strides that no kernel reads: make a contiguous copy of it first.");
-
-  // Memory that both sides reach is filled in place; a device with memory of its own gets a copy of a host buffer.
-  const bool shared = context_.info.unified_memory && context_.info.usm_host;
-  void* memory = context_.pool.take(bytes, shared || where_ == Where::host ? sycl::usm::alloc::host : sycl::usm::alloc::device);
-  pooled_.push_back(memory);
-  const MatrixView dense = dense_like(v, memory);
-  const bool direct = shared || where_ == Where::host;
-  if (!fill) {
-    result_ = v;
-    if (!direct && !is_dense(v)) pooled_.push_back(bounce_ = context_.pool.take(bytes, sycl::usm::alloc::host));
-    return dense;
-  }
-  if (direct) {
-    copy_strided(dense, v);
-  } else if (is_dense(v)) {
-    context_.queue.memcpy(memory, v.data, bytes);
-  } else {
-    void* buffer = context_.pool.take(bytes, sycl::usm::alloc::host);
-    pooled_.push_back(buffer);
-    copy_strided(dense_like(v, buffer), v);
-    context_.queue.memcpy(memory, buffer, bytes);
-  }
-  return dense;
-}
-
-void Staging::queue_copy_back() {
-  if (!result_ || where_ == Where::host || (context_.info.unified_memory && context_.info.usm_host)) return;
-  void* to = bounce_ ? bounce_ : result_->data;
-  context_.queue.memcpy(to, staged_.d.data, static_cast<std::size_t>(dense_bytes(staged_.d)));
-}
-
-void Staging::finish() {
-  if (!result_) return;
-  const bool direct = where_ == Where::host || (context_.info.unified_memory && context_.info.usm_host);
-  if (direct) copy_strided(*result_, staged_.d);
-  if (bounce_) copy_strided(*result_, dense_like(*result_, bounce_));
-}
-
-Staging::~Staging() {
-  for (void* pointer : pooled_) context_.pool.give_back(pointer);
 }
 
 }  // namespace sycl_mat

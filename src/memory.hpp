@@ -1,16 +1,12 @@
-// Where operands live: read in place where the device can, copied through pooled memory where it cannot.
+// Memory of a device that is used again: the pool that staging copies live in, and the scratch of the kernels.
 #pragma once
 
 #include <map>
-#include <optional>
 #include <mutex>
-#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "sycl.hpp"
-#include "sycl_mat/device.hpp"
-#include "view.hpp"
 
 namespace sycl_mat {
 
@@ -56,39 +52,5 @@ class Scratch {
   std::size_t bytes_ = 0;
   std::size_t clean_ = 0;  ///< so many bytes from the start are known to be zero
 };
-
-/// The views that a problem is made of, all readable for the device (or for the host path), whatever the caller's were. Owns the copies.
-class Staging {
- public:
-  enum class Where { device, host };
-  /// Copies in what must be copied. `o` has at most two batch axes.
-  Staging(Context::State& context, const Operands& o, Where where);
-  ~Staging();
-  Staging(const Staging&) = delete;
-  Staging& operator=(const Staging&) = delete;
-
-  const Operands& operands() const { return staged_; }
-  /// Queues what can be queued of D's way back. Call after the launch.
-  void queue_copy_back();
-  /// The rest of D's way back, on the host. Call after the queue has run.
-  void finish();
-  bool copies_result() const { return result_.has_value(); }
-  bool has_copies() const { return !pooled_.empty(); }
-  /// "zero copy", or what is copied and why.
-  const std::string& description() const { return description_; }
-
- private:
-  MatrixView bring_in(const MatrixView& v, const char* name, bool fill, bool force);
-  Context::State& context_;
-  Where where_;
-  Operands staged_;
-  std::optional<MatrixView> result_;  ///< the caller's D, where it was staged
-  void* bounce_ = nullptr;            ///< host copy of a staged D that cannot be copied straight to the caller
-  std::vector<void*> pooled_;
-  std::string description_;
-};
-
-/// Whether the processor may read and write there.
-bool host_reachable(const Context::State& context, const void* pointer);
 
 }  // namespace sycl_mat

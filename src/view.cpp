@@ -8,33 +8,29 @@ namespace {
 
 constexpr index_t largest = std::numeric_limits<index_t>::max();
 
-struct Extent {
-  index_t extent, stride;
-};
-
-std::vector<Extent> extents_of(const MatrixView& v) {
-  std::vector<Extent> all{{v.rows, v.row_stride}, {v.cols, v.col_stride}};
-  for (const Axis& axis : v.batch) all.push_back({axis.extent, axis.stride});
-  return all;
+/// Calls use(extent, stride) for every axis. No container: the checks of a tiny product must not allocate.
+template <class Use>
+void for_each_axis(const MatrixView& v, const Use& use) {
+  use(v.rows, v.row_stride);
+  use(v.cols, v.col_stride);
+  for (const Axis& axis : v.batch) use(axis.extent, axis.stride);
 }
 
 /// Sizes, element counts and byte offsets must fit 64 bits: every later computation relies on it.
 void check_view(const MatrixView& v, const char* name) {
   __extension__ typedef __int128 wide;
   wide low = 0, high = 0, count = size_of(v.dtype);
-  bool empty = false;
-  for (const auto& [extent, stride] : extents_of(v)) {
+  for_each_axis(v, [&](index_t extent, index_t) {
     if (extent < 0) throw SizeError(std::string("Size Error: ") + name + " has a negative size (" + shape_text(v) + ").");
-    if (extent == 0) empty = true;
-  }
-  if (empty) return;
-  for (const auto& [extent, stride] : extents_of(v)) {
+  });
+  if (is_empty(v)) return;
+  for_each_axis(v, [&](index_t extent, index_t stride) {
     const wide reach = wide(extent - 1) * stride * size_of(v.dtype);
     (reach < 0 ? low : high) += reach;
     count *= extent;
     if (count > largest || high > largest || low < -wide(largest))
       throw SizeError(std::string("Size Error: ") + name + " (" + shape_text(v) + ") has more bytes than 64-bit arithmetic can address.");
-  }
+  });
   if (v.data == nullptr) throw InputError(std::string(name) + " has a null data pointer.");
 }
 
@@ -132,9 +128,10 @@ Operands check(const MatrixView& a, const MatrixView& b, const MatrixView* c, co
   check_view(a, "A");
   check_view(b, "B");
   check_view(d, "the result");
-  const ByteRange written = bytes_of(d);  // nothing, where an axis is empty: NumPy gives such arrays strides of zero
-  for (const auto& [extent, stride] : extents_of(d))
-    if (extent > 1 && stride == 0 && written.begin != written.end) throw InputError("the result has a stride of zero: several elements would share one place.");
+  const bool empty = is_empty(d);  // then NumPy gives strides of zero
+  for_each_axis(d, [&](index_t extent, index_t stride) {
+    if (!empty && extent > 1 && stride == 0) throw InputError("the result has a stride of zero: several elements would share one place.");
+  });
 
   Operands o;
   o.d = d;
@@ -170,18 +167,18 @@ void collapse_batch(Operands& o) {
 }
 
 bool is_empty(const MatrixView& v) {
-  for (const auto& [extent, stride] : extents_of(v))
-    if (extent == 0) return true;
-  return false;
+  bool empty = false;
+  for_each_axis(v, [&](index_t extent, index_t) { empty = empty || extent == 0; });
+  return empty;
 }
 
 ByteRange bytes_of(const MatrixView& v) {
+  if (is_empty(v)) return {0, 0};
   ByteRange range{0, size_of(v.dtype)};
-  for (const auto& [extent, stride] : extents_of(v)) {
-    if (extent == 0) return {0, 0};
+  for_each_axis(v, [&](index_t extent, index_t stride) {
     const index_t reach = (extent - 1) * stride * size_of(v.dtype);
     (reach < 0 ? range.begin : range.end) += reach;
-  }
+  });
   return range;
 }
 
