@@ -64,13 +64,13 @@ class Compiled:
 
 def parse_program(line: str) -> Program:
     file, kernel, architecture, dtype, layout, problem, work_group, local_memory, constants = line.rstrip("\n").split("\t")
-    pairs = (pair.split("=") for pair in constants.split())
-    return Program(file, kernel, architecture, dtype, layout, problem, work_group, int(local_memory), {name: int(value) for name, value in pairs})
+    values = {name: int(value) for name, value in (pair.split("=") for pair in constants.split())}
+    return Program(file, kernel, architecture, dtype, layout, problem, work_group, int(local_memory), values)
 
 
 def sections(binary: bytes) -> dict[str, bytes]:
     """The sections of a 64-bit little-endian ELF file by name."""
-    table, = struct.unpack_from("<Q", binary, 0x28)
+    (table,) = struct.unpack_from("<Q", binary, 0x28)
     size, count, names = struct.unpack_from("<HHH", binary, 0x3A)
     headers = [struct.unpack_from("<IIQQQQ", binary, table + i * size) for i in range(count)]
     texts = headers[names][4]
@@ -85,7 +85,8 @@ def compile_program(program: Program, folder: Path) -> Compiled:
     device = TARGETS[program.architecture][0]
     result = Compiled(program, layouts=[program.layout])
     output = f"{Path(program.file).stem}-{device}"
-    command = ["ocloc", "compile", "-spirv_input", "-file", program.file, "-device", device, "--format", "zebin", "-exclude_ir", "-output", output]
+    command = ["ocloc", "compile", "-spirv_input", "-file", program.file, "-device", device]
+    command += ["--format", "zebin", "-exclude_ir", "-output", output]
     ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     text = ran.stdout + ran.stderr
     binaries = list(folder.glob(f"{output}_*.bin"))
@@ -124,9 +125,9 @@ def document(results: list[Compiled], version: str) -> str:
     lines = [
         "# What the tiled kernel takes on Intel GPUs",
         "",
-        "Made by `tools/intel_check.py`; CI fails where a line spills. The constants are what the planner takes where nothing was measured,",
-        "for products of 256³, 1024³, 4096³ and 64×64×65536. SIMD: work-items an instruction serves. Registers: of 32 bytes (64 on Xe-HPC)",
-        "a hardware thread. Spills: as the compiler reports them. Local memory in bytes a work-group. Layouts: A then B, n row-major,",
+        "Made by `tools/intel_check.py`; CI fails where a line spills. The constants are what the planner takes where nothing was",
+        "measured, for products of 256³, 1024³, 4096³ and 64×64×65536. SIMD: work-items an instruction serves. Registers: of 32 bytes",
+        "(64 on Xe-HPC) a hardware thread. Spills: as the compiler reports them. Local memory in bytes a work-group. Layouts: A then B, n row-major,",
         f"t column-major; one line stands for all layouts that came out alike. Compiler: {version}.",
     ]
     for architecture, (device, title) in TARGETS.items():
