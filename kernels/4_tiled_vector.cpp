@@ -16,19 +16,19 @@
 #include "device.hpp"
 
 // constants: begin
-constexpr int TILE_M = 16;   // work-items of a group along M
-constexpr int TILE_N = 16;   // work-items of a group along N
-constexpr int TILE_K = 16;   // depth of a tile
-constexpr int BATCH_M = 4;   // rows a work-item computes
-constexpr int BATCH_N = 4;   // columns a work-item computes
-constexpr int CHUNK = 4;     // elements a load moves
+constexpr int TILE_M = 16;  // work-items of a group along M
+constexpr int TILE_N = 16;  // work-items of a group along N
+constexpr int TILE_K = 16;  // depth of a tile
+constexpr int BATCH_M = 4;  // rows a work-item computes
+constexpr int BATCH_N = 4;  // columns a work-item computes
+constexpr int CHUNK = 4;    // elements a load moves
 // constants: end
 
 namespace sycl_mat {
 
 constexpr int BLOCK_M = TILE_M * BATCH_M, BLOCK_N = TILE_N * BATCH_N;
-constexpr int ITEMS = TILE_M * TILE_N;                                   // work-items of a group
-constexpr int A_LINE = TILE_K / CHUNK, A_CHUNKS = BLOCK_M * A_LINE;      // chunks of a row of tile a, and of all of it
+constexpr int ITEMS = TILE_M * TILE_N;                               // work-items of a group
+constexpr int A_LINE = TILE_K / CHUNK, A_CHUNKS = BLOCK_M * A_LINE;  // chunks of a row of tile a, and of all of it
 constexpr int B_LINE = BLOCK_N / CHUNK, B_CHUNKS = TILE_K * B_LINE;
 
 struct alignas(64) Tiles {

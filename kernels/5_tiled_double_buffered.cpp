@@ -17,12 +17,12 @@
 #include "device.hpp"
 
 // constants: begin
-constexpr int TILE_M = 16;   // work-items of a group along M
-constexpr int TILE_N = 16;   // work-items of a group along N
-constexpr int TILE_K = 8;    // depth of a tile
-constexpr int BATCH_M = 8;   // rows a work-item computes
-constexpr int BATCH_N = 4;   // columns a work-item computes
-constexpr int CHUNK = 8;     // elements a load moves
+constexpr int TILE_M = 16;  // work-items of a group along M
+constexpr int TILE_N = 16;  // work-items of a group along N
+constexpr int TILE_K = 8;   // depth of a tile
+constexpr int BATCH_M = 8;  // rows a work-item computes
+constexpr int BATCH_N = 4;  // columns a work-item computes
+constexpr int CHUNK = 8;    // elements a load moves
 // constants: end
 
 namespace sycl_mat {

@@ -9,12 +9,12 @@
 
 // ---- default constants shared by all kernels; program.cpp replaces the lines between the two marks -------------------------------
 // constants: begin
-constexpr int ELEMENT = 0;      // type of A and B: 0 float32, 1 float64, 2 float16, 3 bfloat16, 4 int8
-constexpr int TRANS_A = 0;      // 1: lda is the distance between A's columns
-constexpr int TRANS_B = 0;      // 1: ldb is the distance between B's columns
-constexpr int BETA = 0;         // 0: C is never read
-constexpr int BIAS = 0;         // 0 none, 1 one value a column, 2 one value a row
-constexpr int ACTIVATION = 0;   // 0 none, 1 relu, 2 gelu, 3 sigmoid, 4 tanh, 5 silu
+constexpr int ELEMENT = 0;     // type of A and B: 0 float32, 1 float64, 2 float16, 3 bfloat16, 4 int8
+constexpr int TRANS_A = 0;     // 1: lda is the distance between A's columns
+constexpr int TRANS_B = 0;     // 1: ldb is the distance between B's columns
+constexpr int BETA = 0;        // 0: C is never read
+constexpr int BIAS = 0;        // 0 none, 1 one value a column, 2 one value a row
+constexpr int ACTIVATION = 0;  // 0 none, 1 relu, 2 gelu, 3 sigmoid, 4 tanh, 5 silu
 // constants: end
 
 // Everything ends up inside the kernel: a call on the device costs registers, and local memory must be the kernel's own.
@@ -27,7 +27,8 @@ constexpr int ACTIVATION = 0;   // 0 none, 1 relu, 2 gelu, 3 sigmoid, 4 tanh, 5 
 #ifdef SYCL_MAT_STANDARD_SYCL
 #include <sycl/sycl.hpp>
 
-#define KERNEL(dimensions) extern "C" SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((::sycl::ext::oneapi::experimental::nd_range_kernel<dimensions>)) void
+#define KERNEL(dimensions) \
+  extern "C" SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((::sycl::ext::oneapi::experimental::nd_range_kernel<dimensions>)) void
 #define KERNEL_WITH_SUB_GROUP(dimensions, size) KERNEL(dimensions)
 #define ENTRY(name)
 
@@ -80,26 +81,24 @@ SYCL_MAT_BUILTIN double __spirv_ocl_tanh(double) noexcept;
 #define KERNEL_WITH_SUB_GROUP(dimensions, size) KERNEL(dimensions)
 #define LAUNCH_BOUNDS_NAMES
 #define LAUNCH_BOUNDS_VALUES
-#define ENTRY(name)                                                                                                                  \
-  extern "C" [[__sycl_detail__::add_ir_attributes_function("sycl-nd-range-kernel" LAUNCH_BOUNDS_NAMES, 3 LAUNCH_BOUNDS_VALUES)]]      \
-  __attribute__((sycl_device, always_inline)) void                                                                                   \
-  name(const sycl_mat::in_t* __restrict__ a, const sycl_mat::in_t* __restrict__ b, const sycl_mat::out_t* c, sycl_mat::out_t* d,      \
-       const sycl_mat::acc_t* __restrict__ bias, void* scratch, __int128 w0, __int128 w1, __int128 w2, __int128 w3, __int128 w4,      \
-       __int128 w5, __int128 w6, __int128 w7, __int128 w8, __int128 w9, __int128 w10, __int128 w11, __int128 w12) {                   \
-    sycl_mat::name(a, b, c, d, bias, scratch,                                                                                        \
-                   sycl_mat::args_of_words({{w0, w1, w2, w3, w4, w5, w6, w7, w8, w9, w10, w11, w12}}));                               \
+#define ENTRY(name)                                                                                                                \
+  extern "C" [[__sycl_detail__::add_ir_attributes_function("sycl-nd-range-kernel" LAUNCH_BOUNDS_NAMES, 3 LAUNCH_BOUNDS_VALUES)]]   \
+  __attribute__((sycl_device, always_inline)) void name(                                                                           \
+      const sycl_mat::in_t* __restrict__ a, const sycl_mat::in_t* __restrict__ b, const sycl_mat::out_t* c, sycl_mat::out_t* d,    \
+      const sycl_mat::acc_t* __restrict__ bias, void* scratch, __int128 w0, __int128 w1, __int128 w2, __int128 w3, __int128 w4,    \
+      __int128 w5, __int128 w6, __int128 w7, __int128 w8, __int128 w9, __int128 w10, __int128 w11, __int128 w12) {                 \
+    sycl_mat::name(a, b, c, d, bias, scratch, sycl_mat::args_of_words({{w0, w1, w2, w3, w4, w5, w6, w7, w8, w9, w10, w11, w12}})); \
   }
 #else
 #define ENTRY(name)
-#define KERNEL(dimensions)                                                                      \
-  extern "C" [[__sycl_detail__::add_ir_attributes_function("sycl-nd-range-kernel", dimensions)]] \
-  __attribute__((sycl_device)) void
+#define KERNEL(dimensions) \
+  extern "C" [[__sycl_detail__::add_ir_attributes_function("sycl-nd-range-kernel", dimensions)]] __attribute__((sycl_device)) void
 // A required sub-group size, 0: the compiler's choice. Unknown attributes are ignored, so the name decides. Inlined into the entry point
 // that the front end wraps around it: that one gets a module of its own, and would find no body there.
-#define KERNEL_WITH_SUB_GROUP(dimensions, size)                                                                                  \
-  extern "C" [[__sycl_detail__::add_ir_attributes_function("sycl-nd-range-kernel",                                               \
-                                                           (size) > 0 ? "sycl-sub-group-size" : "sycl-mat-no-sub-group-size",    \
-                                                           dimensions, size)]] __attribute__((sycl_device, always_inline)) void
+#define KERNEL_WITH_SUB_GROUP(dimensions, size)                                                                      \
+  extern "C"[[__sycl_detail__::add_ir_attributes_function(                                                           \
+      "sycl-nd-range-kernel", (size) > 0 ? "sycl-sub-group-size" : "sycl-mat-no-sub-group-size", dimensions, size)]] \
+      __attribute__((sycl_device, always_inline)) void
 #endif
 
 namespace sycl_mat {
@@ -281,8 +280,12 @@ SYCL_MAT_INLINE index at_a(const Args& g, index i, index p) { return TRANS_A ? i
 SYCL_MAT_INLINE index at_b(const Args& g, index p, index j) { return TRANS_B ? p + j * g.ldb : p * g.ldb + j; }
 
 /// The same elements as accumulators, zero beyond the matrix's edges: for tiles that hang over them.
-SYCL_MAT_INLINE acc_t a_or_zero(const in_t* a, const Args& g, index i, index p) { return i < g.m && p < g.k ? widen(a[at_a(g, i, p)]) : acc_t(0); }
-SYCL_MAT_INLINE acc_t b_or_zero(const in_t* b, const Args& g, index p, index j) { return p < g.k && j < g.n ? widen(b[at_b(g, p, j)]) : acc_t(0); }
+SYCL_MAT_INLINE acc_t a_or_zero(const in_t* a, const Args& g, index i, index p) {
+  return i < g.m && p < g.k ? widen(a[at_a(g, i, p)]) : acc_t(0);
+}
+SYCL_MAT_INLINE acc_t b_or_zero(const in_t* b, const Args& g, index p, index j) {
+  return p < g.k && j < g.n ? widen(b[at_b(g, p, j)]) : acc_t(0);
+}
 
 /// n neighbours along k of A's row i, and n neighbours along a row of B: one load where they lie together and inside the matrix,
 /// element by element elsewhere.

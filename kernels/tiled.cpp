@@ -75,11 +75,12 @@ struct Operand {
 
   const in_t* from;  // the block's element at k = 0
   index ld;
-  int outside;       // rows of the matrix from the block's first on: fewer than OUTER only in small matrices
+  int outside;  // rows of the matrix from the block's first on: fewer than OUTER only in small matrices
   Path path;
   Vector<in_t, WIDTH> chunks[EACH];
 
-  SYCL_MAT_MEMBER Operand(const in_t* matrix, index ld_, index first, index extent) : from(matrix + (ALONG_K ? first * ld_ : first)), ld(ld_) {
+  SYCL_MAT_MEMBER Operand(const in_t* matrix, index ld_, index first, index extent)
+      : from(matrix + (ALONG_K ? first * ld_ : first)), ld(ld_) {
     outside = int(min(extent - first, OUTER));
     constexpr index bytes = WIDTH * sizeof(in_t);
     const bool multiple = (reinterpret_cast<index>(from) | (ld * index(sizeof(in_t)))) % bytes == 0;
@@ -210,8 +211,8 @@ struct Place {
 };
 
 /// Sums over k in [begin, end), through local memory.
-SYCL_MAT_INLINE void multiply_local(Sums& sums, const Args& g, const Place& at, const in_t* a, const in_t* b, index first_i, index first_j, index begin,
-                           index end) {
+SYCL_MAT_INLINE void multiply_local(Sums& sums, const Args& g, const Place& at, const in_t* a, const in_t* b, index first_i, index first_j,
+                                    index begin, index end) {
   TileA tile_a(a, g.lda, first_i, g.m);
   TileB tile_b(b, g.ldb, first_j, g.n);
   auto& pages = contents(local).page;
@@ -271,7 +272,7 @@ SYCL_MAT_INLINE void multiply_local(Sums& sums, const Args& g, const Place& at, 
 
 /// Sums over k in [begin, end), each work-item reading what it needs from global memory: for devices whose caches are fast enough.
 SYCL_MAT_INLINE void multiply_direct(Sums& sums, const Args& g, const Place& at, const in_t* a, const in_t* b, index first_i, index first_j,
-                            index begin, index end) {
+                                     index begin, index end) {
   constexpr int depth = gcd(CHUNK, TILE_K);  // elements along k read together
   index row[BATCH_M], column[BATCH_N];       // beyond an edge the last one is read again
 #pragma unroll
@@ -316,7 +317,8 @@ SYCL_MAT_INLINE void multiply_direct(Sums& sums, const Args& g, const Place& at,
 /// Scratch: one counter a block (zero before and after), then SPLIT_K times BLOCK_M·BLOCK_N sums a block.
 SYCL_MAT_INLINE bool gather(Sums& sums, const Args& g, const Place& at, void* scratch, int split, index block, index counters) {
   int* counter = static_cast<int*>(scratch) + block;
-  acc_t* parts = reinterpret_cast<acc_t*>(static_cast<char*>(scratch) + (counters * 4 + 255) / 256 * 256) + block * SPLIT_K * g.scratch_stride;
+  acc_t* parts =
+      reinterpret_cast<acc_t*>(static_cast<char*>(scratch) + (counters * 4 + 255) / 256 * 256) + block * SPLIT_K * g.scratch_stride;
   acc_t* mine = parts + split * g.scratch_stride + at.item;
 #pragma unroll
   for (int i = 0; i < BATCH_M; ++i)
@@ -341,8 +343,8 @@ SYCL_MAT_INLINE bool gather(Sums& sums, const Args& g, const Place& at, void* sc
 }
 
 /// Stores what is the block's own: rows from own_i and columns from own_j on.
-SYCL_MAT_INLINE void store(const Sums& sums, const Args& g, const Place& at, const out_t* c, out_t* d, const acc_t* bias, index first_i, index first_j,
-                  index own_i, index own_j) {
+SYCL_MAT_INLINE void store(const Sums& sums, const Args& g, const Place& at, const out_t* c, out_t* d, const acc_t* bias, index first_i,
+                           index first_j, index own_i, index own_j) {
   constexpr int piece = gcd(BATCH_N, 4);
   constexpr index bytes = piece * sizeof(out_t);
   using Stored = Choice<PREFERS_ALIGNED, Vector<out_t, piece>, UnalignedVector<out_t, piece>>;
@@ -367,7 +369,8 @@ SYCL_MAT_INLINE void store(const Sums& sums, const Args& g, const Place& at, con
 }
 
 KERNEL_WITH_SUB_GROUP(3, SUB_GROUP)
-tiled(const in_t* __restrict__ a, const in_t* __restrict__ b, const out_t* c, out_t* d, const acc_t* __restrict__ bias, void* scratch, Args g) {
+tiled(const in_t* __restrict__ a, const in_t* __restrict__ b, const out_t* c, out_t* d, const acc_t* __restrict__ bias, void* scratch,
+      Args g) {
   // All groups stand in one line, which devices allow to be longest: columns, rows, splits, matrices of the stack.
   const int rows = int((g.m + BLOCK_M - 1) / BLOCK_M), columns = int((g.n + BLOCK_N - 1) / BLOCK_N), blocks = rows * columns;
   const int number = group_id(0) % blocks, split = group_id(0) / blocks % SPLIT_K, batch = group_id(0) / blocks / SPLIT_K;

@@ -10,12 +10,18 @@ namespace {
 
 int element_of(DType type) {
   switch (type) {
-    case DType::float32: return 0;
-    case DType::float64: return 1;
-    case DType::float16: return 2;
-    case DType::bfloat16: return 3;
-    case DType::int8: return 4;
-    case DType::int32: break;
+    case DType::float32:
+      return 0;
+    case DType::float64:
+      return 1;
+    case DType::float16:
+      return 2;
+    case DType::bfloat16:
+      return 3;
+    case DType::int8:
+      return 4;
+    case DType::int32:
+      break;
   }
   throw UnsupportedError("no kernel multiplies " + std::string(name_of(type)));
 }
@@ -25,7 +31,8 @@ int element_of(DType type) {
 std::span<const Kernel> all_kernels() {
   static const std::vector<Kernel> list = [] {
     std::vector<Kernel> kernels;
-    for (const auto family : {ladder_kernels(), tiled_kernels(), packed_kernels(), skinny_kernels(), tf32x3_kernels()}) kernels.insert(kernels.end(), family.begin(), family.end());
+    for (const auto family : {ladder_kernels(), tiled_kernels(), packed_kernels(), skinny_kernels(), tf32x3_kernels()})
+      kernels.insert(kernels.end(), family.begin(), family.end());
     return kernels;
   }();
   return list;

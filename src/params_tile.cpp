@@ -32,9 +32,9 @@ std::string text(std::int64_t x) { return std::to_string(x); }
 bool in_range(int x, int low, int high) { return low <= x && x <= high; }
 bool is_switch(int x) { return x == 0 || x == 1; }
 
-constexpr int most_sums = 256;   // of a work-item: no device has registers for more, and compiling takes minutes
+constexpr int most_sums = 256;     // of a work-item: no device has registers for more, and compiling takes minutes
 constexpr int deepest_tile = 128;  // the loop over a tile is unrolled
-constexpr int most_splits = 64;  // whoever comes last reads that many partial sums
+constexpr int most_splits = 64;    // whoever comes last reads that many partial sums
 
 const Constraint constraints[] = {
     {[](const Case& c) { return std::min({c.p.tile_m, c.p.tile_n, c.p.tile_k, c.p.batch_m, c.p.batch_n}) >= 1; },
@@ -52,7 +52,8 @@ const Constraint constraints[] = {
      }},
     {[](const Case& c) { return c.p.tile_k % c.p.chunk == 0; },
      [](const Case& c) {
-       return "tile_k = " + text(c.p.tile_k) + " is no multiple of chunk = " + text(c.p.chunk) + ": a row of A's tile is loaded in whole chunks";
+       return "tile_k = " + text(c.p.tile_k) + " is no multiple of chunk = " + text(c.p.chunk) +
+              ": a row of A's tile is loaded in whole chunks";
      }},
     {[](const Case& c) { return std::int64_t(c.p.tile_n) * c.p.batch_n % c.p.chunk == 0; },
      [](const Case& c) {
@@ -61,15 +62,17 @@ const Constraint constraints[] = {
      }},
     {[](const Case& c) { return std::int64_t(c.p.tile_m) * c.p.tile_n <= c.device.max_work_group_size; },
      [](const Case& c) {
-       return "tile_m·tile_n = " + text(std::int64_t(c.p.tile_m) * c.p.tile_n) + " work-items are more than the device's work-groups hold (" +
-              text(c.device.max_work_group_size) + ")";
+       return "tile_m·tile_n = " + text(std::int64_t(c.p.tile_m) * c.p.tile_n) +
+              " work-items are more than the device's work-groups hold (" + text(c.device.max_work_group_size) + ")";
      }},
-    {[](const Case& c) { return in_range(c.o.pad, 0, 64); },
-     [](const Case& c) { return "pad = " + text(c.o.pad) + " is outside 0 … 64"; }},
+    {[](const Case& c) { return in_range(c.o.pad, 0, 64); }, [](const Case& c) { return "pad = " + text(c.o.pad) + " is outside 0 … 64"; }},
     {[](const Case& c) {
-       return is_switch(c.o.a_transposed) && is_switch(c.o.strided) && is_switch(c.o.order) && is_switch(c.o.local) && in_range(c.o.ahead, 0, 2);
+       return is_switch(c.o.a_transposed) && is_switch(c.o.strided) && is_switch(c.o.order) && is_switch(c.o.local) &&
+              in_range(c.o.ahead, 0, 2);
      },
-     [](const Case& c) { return "an option is outside its range: a_transposed, strided, order and local are 0 or 1, ahead 0 … 2 (" + to_string(c.o) + ")"; }},
+     [](const Case& c) {
+       return "an option is outside its range: a_transposed, strided, order and local are 0 or 1, ahead 0 … 2 (" + to_string(c.o) + ")";
+     }},
     {[](const Case& c) { return in_range(c.o.split_k, 1, most_splits); },
      [](const Case& c) {
        return "split_k = " + text(c.o.split_k) + " is outside 1 … " + text(most_splits) + ": the last group reads as many partial sums";
@@ -124,9 +127,15 @@ std::string to_string(const TileParams& p) {
 }
 
 std::string to_string(const TileOptions& o) {
-  const std::pair<const char*, int> fields[] = {{"a_transposed", o.a_transposed}, {"pad", o.pad},         {"strided", o.strided},
-                                                {"order", o.order},               {"ahead", o.ahead},     {"local", o.local},
-                                                {"sub_group", o.sub_group},       {"split_k", o.split_k}, {"swizzle", o.swizzle}};
+  const std::pair<const char*, int> fields[] = {{"a_transposed", o.a_transposed},
+                                                {"pad", o.pad},
+                                                {"strided", o.strided},
+                                                {"order", o.order},
+                                                {"ahead", o.ahead},
+                                                {"local", o.local},
+                                                {"sub_group", o.sub_group},
+                                                {"split_k", o.split_k},
+                                                {"swizzle", o.swizzle}};
   std::string out;
   for (const auto& [name, value] : fields) out.append(out.empty() ? "" : " ").append(name).append("=").append(text(value));
   return out;
@@ -163,10 +172,11 @@ int registers_estimate(const TileParams& p, const TileOptions& o, DType element)
   const int items = p.tile_m * p.tile_n, chunk_words = std::max(1, int(p.chunk * size_of(element)) / 4);
   const int sums = p.batch_m * p.batch_n * words;
   const int fragments = (p.batch_m + p.batch_n) * words * (o.ahead ? 2 : 1);
-  const int chunks = o.local ? (ceil_div(p.tile_m * p.batch_m * p.tile_k / p.chunk, items) +
-                                ceil_div(p.tile_k * p.tile_n * p.batch_n / p.chunk, items)) * chunk_words
-                             : (p.batch_m + p.batch_n) * std::max(chunk_words, 2);  // values of a few k, or addresses
-  constexpr int addresses = 16;  // pointers, leading dimensions, counters
+  const int chunks =
+      o.local ? (ceil_div(p.tile_m * p.batch_m * p.tile_k / p.chunk, items) + ceil_div(p.tile_k * p.tile_n * p.batch_n / p.chunk, items)) *
+                    chunk_words
+              : (p.batch_m + p.batch_n) * std::max(chunk_words, 2);  // values of a few k, or addresses
+  constexpr int addresses = 16;                                      // pointers, leading dimensions, counters
   return sums + fragments + chunks + addresses;
 }
 
@@ -185,8 +195,8 @@ std::optional<TiledChoice> nearest(const TileParams& p, const TileOptions& o, co
       if (v != present) values.push_back(v);
     return values;
   };
-  const std::array<std::vector<int>, 6> values{candidates(p.tile_m, 64),      candidates(p.tile_n, 64), candidates(p.tile_k, deepest_tile),
-                                               candidates(p.batch_m, 32),     candidates(p.batch_n, 32), candidates(p.chunk, 16)};
+  const std::array<std::vector<int>, 6> values{candidates(p.tile_m, 64),  candidates(p.tile_n, 64),  candidates(p.tile_k, deepest_tile),
+                                               candidates(p.batch_m, 32), candidates(p.batch_n, 32), candidates(p.chunk, 16)};
   std::optional<TiledChoice> best;
   double best_distance = 1e9;
   // Depth first, dropping every branch that is already farther than the best set found.

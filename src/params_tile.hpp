@@ -13,13 +13,13 @@ namespace sycl_mat {
 
 /// What a set of constants means for a work-group and a work-item, for accumulators of `size` bytes.
 struct TileCosts {
-  int work_items = 0;           ///< of a group
-  int block_m = 0, block_n = 0; ///< results of a group
-  int chunks_a = 0, chunks_b = 0;          ///< chunks of one tile of A, of B
+  int work_items = 0;                        ///< of a group
+  int block_m = 0, block_n = 0;              ///< results of a group
+  int chunks_a = 0, chunks_b = 0;            ///< chunks of one tile of A, of B
   int chunks_each_a = 0, chunks_each_b = 0;  ///< … that one work-item moves
-  int idle_a = 0, idle_b = 0;   ///< work-items that move none
-  std::int64_t local_memory = 0;  ///< bytes
-  int registers = 0;            ///< estimate: 32-bit registers a work-item needs
+  int idle_a = 0, idle_b = 0;                ///< work-items that move none
+  std::int64_t local_memory = 0;             ///< bytes
+  int registers = 0;                         ///< estimate: 32-bit registers a work-item needs
 };
 TileCosts costs(const TileParams& p, const TileOptions& o, DType element = DType::float32);
 

@@ -32,7 +32,8 @@ std::vector<char> module_of(const std::vector<char>& bundle, std::string_view ke
   for (std::size_t start = 0; start + 20 <= bundle.size(); start += 4) {
     if (word(start) != magic) continue;
     std::size_t end = start;
-    for (std::size_t at = start + 20; at + 4 <= bundle.size() && word(at) >> 16 != 0 && word(at) != magic; at += std::size_t(word(at) >> 16) * 4)
+    for (std::size_t at = start + 20; at + 4 <= bundle.size() && word(at) >> 16 != 0 && word(at) != magic;
+         at += std::size_t(word(at) >> 16) * 4)
       if ((word(at) & 0xffff) == function_end) end = at + 4;
     const std::string_view text(bundle.data() + start, end - start);
     if (text.find(entry) != std::string_view::npos) return {text.begin(), text.end()};
@@ -84,9 +85,9 @@ int dump_all(sycl::queue& queue, const std::string& folder, const std::string& o
           if (!seen.insert(source).second) continue;
           auto [file, fresh] = files.try_emplace(source, std::to_string(files.size()) + ".spv");
           if (fresh) write(folder + "/" + file->second, module_of(compile_object(queue, kernel, source), kernel.name));
-          std::cout << file->second << '\t' << kernel.name << '\t' << architecture << '\t' << name_of(dtype) << '\t' << layouts[layout] << '\t' << m << "×"
-                    << n << "×" << k << '\t' << plan.range.local[1] << "×" << plan.range.local[2] << '\t' << plan.local_memory << '\t'
-                    << text_of(plan.constants) << '\n';
+          std::cout << file->second << '\t' << kernel.name << '\t' << architecture << '\t' << name_of(dtype) << '\t' << layouts[layout]
+                    << '\t' << m << "×" << n << "×" << k << '\t' << plan.range.local[1] << "×" << plan.range.local[2] << '\t'
+                    << plan.local_memory << '\t' << text_of(plan.constants) << '\n';
         }
   }
   return 0;

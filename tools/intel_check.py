@@ -127,8 +127,8 @@ def document(results: list[Compiled], version: str) -> str:
         "",
         "Made by `tools/intel_check.py`; CI fails where a line spills. The constants are what the planner takes where nothing was",
         "measured, for products of 256³, 1024³, 4096³ and 64×64×65536. SIMD: work-items an instruction serves. Registers: of 32 bytes",
-        "(64 on Xe-HPC) a hardware thread. Spills: as the compiler reports them. Local memory in bytes a work-group. Layouts: A then B, n row-major,",
-        f"t column-major; one line stands for all layouts that came out alike. Compiler: {version}.",
+        "(64 on Xe-HPC) a hardware thread. Spills: as the compiler reports them. Local memory in bytes a work-group. Layouts: A then B,",
+        f"n row-major, t column-major; one line stands for all layouts that came out alike. Compiler: {version}.",
     ]
     for architecture, (device, title) in TARGETS.items():
         lines += ["", f"## {title}: `{architecture}`, compiled for `{device}`", ""]

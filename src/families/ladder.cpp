@@ -13,7 +13,8 @@ enum class Knows { tile, batch, chunk };
 std::string why_not(const Problem& p, const DeviceInfo& device) {
   if (std::string reason = unsupported_type(p, device); !reason.empty()) return reason;
   // Batch and rows are dimensions of the launch range here; CUDA's are limited, apart from the fastest.
-  if (device.backend == "cuda" && (p.batch() > 65535 || p.m > 65535 * 16)) return "more matrices or rows than one launch has on this device";
+  if (device.backend == "cuda" && (p.batch() > 65535 || p.m > 65535 * 16))
+    return "more matrices or rows than one launch has on this device";
   return "";
 }
 
@@ -25,7 +26,8 @@ Params double_buffered_defaults(const Problem&, const DeviceInfo&) { return Tile
 
 LaunchRange grid(const Problem& p, int tile_m, int tile_n, int block_m, int block_n) {
   const auto cover = [](index_t extent, int block, int tile) { return std::size_t((extent + block - 1) / block * tile); };
-  return {{std::size_t(p.batch()), cover(p.m, block_m, tile_m), cover(p.n, block_n, tile_n)}, {1, std::size_t(tile_m), std::size_t(tile_n)}};
+  return {{std::size_t(p.batch()), cover(p.m, block_m, tile_m), cover(p.n, block_n, tile_n)},
+          {1, std::size_t(tile_m), std::size_t(tile_n)}};
 }
 
 Plan plan_naive(const Kernel& kernel, const Problem& p, const DeviceInfo& device, const Params&) {
@@ -65,16 +67,41 @@ Plan plan_tiles(const Kernel& kernel, const Problem& p, const DeviceInfo& device
 
 std::span<const Kernel> ladder_kernels() {
   static const Kernel kernels[] = {
-      {.name = "naive", .file = "1_naive.cpp", .summary = "one work-item a result, straight from global memory", .params = "none",
-       .why_not = why_not, .defaults = no_defaults, .plan = plan_naive},
-      {.name = "tiled_local", .file = "2_tiled_local.cpp", .summary = "tiles of A and B in local memory", .params = "tile",
-       .why_not = why_not, .defaults = local_defaults, .plan = plan_tiles<Knows::tile, 1>},
-      {.name = "tiled_coarsened", .file = "3_tiled_coarsened.cpp", .summary = "several results a work-item, in registers", .params = "tile",
-       .why_not = why_not, .defaults = coarsened_defaults, .plan = plan_tiles<Knows::batch, 1>},
-      {.name = "tiled_vector", .file = "4_tiled_vector.cpp", .summary = "tiles loaded in chunks by numbered work-items", .params = "tile",
-       .why_not = why_not, .defaults = vector_defaults, .plan = plan_tiles<Knows::chunk, 1>},
-      {.name = "tiled_double_buffered", .file = "5_tiled_double_buffered.cpp", .summary = "the next tiles are loaded while the present ones are multiplied",
-       .params = "tile", .why_not = why_not, .defaults = double_buffered_defaults, .plan = plan_tiles<Knows::chunk, 2>},
+      {.name = "naive",
+       .file = "1_naive.cpp",
+       .summary = "one work-item a result, straight from global memory",
+       .params = "none",
+       .why_not = why_not,
+       .defaults = no_defaults,
+       .plan = plan_naive},
+      {.name = "tiled_local",
+       .file = "2_tiled_local.cpp",
+       .summary = "tiles of A and B in local memory",
+       .params = "tile",
+       .why_not = why_not,
+       .defaults = local_defaults,
+       .plan = plan_tiles<Knows::tile, 1>},
+      {.name = "tiled_coarsened",
+       .file = "3_tiled_coarsened.cpp",
+       .summary = "several results a work-item, in registers",
+       .params = "tile",
+       .why_not = why_not,
+       .defaults = coarsened_defaults,
+       .plan = plan_tiles<Knows::batch, 1>},
+      {.name = "tiled_vector",
+       .file = "4_tiled_vector.cpp",
+       .summary = "tiles loaded in chunks by numbered work-items",
+       .params = "tile",
+       .why_not = why_not,
+       .defaults = vector_defaults,
+       .plan = plan_tiles<Knows::chunk, 1>},
+      {.name = "tiled_double_buffered",
+       .file = "5_tiled_double_buffered.cpp",
+       .summary = "the next tiles are loaded while the present ones are multiplied",
+       .params = "tile",
+       .why_not = why_not,
+       .defaults = double_buffered_defaults,
+       .plan = plan_tiles<Knows::chunk, 2>},
   };
   return kernels;
 }

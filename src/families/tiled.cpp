@@ -77,12 +77,12 @@ TiledChoice generic(const Problem&, const DeviceInfo&) { return {{16, 16, 16, 4,
 
 Params defaults(const Problem& p, const DeviceInfo& device) {
   const std::string& name = device.architecture;
-  TiledChoice choice = name == "intel-gen9"             ? intel_gen9(p, device)
-                       : name == "intel-xe-lp"          ? intel_xe_lp(p, device)
-                       : name == "intel-xe-hpg"         ? intel_xe_hpg(p, device)
-                       : name == "intel-xe-hpc"         ? intel_xe_hpc(p, device)
-                       : name.starts_with("nvidia-sm")  ? nvidia(p, device)
-                                                        : generic(p, device);
+  TiledChoice choice = name == "intel-gen9"            ? intel_gen9(p, device)
+                       : name == "intel-xe-lp"         ? intel_xe_lp(p, device)
+                       : name == "intel-xe-hpg"        ? intel_xe_hpg(p, device)
+                       : name == "intel-xe-hpc"        ? intel_xe_hpc(p, device)
+                       : name.starts_with("nvidia-sm") ? nvidia(p, device)
+                                                       : generic(p, device);
   if (broken_constraint(choice.params, choice.options, device, p.dtype).empty()) return choice;
   return nearest(choice.params, choice.options, device, p.dtype).value_or(choice);
 }
@@ -132,8 +132,14 @@ int preference(const Problem&, const DeviceInfo& device) { return device.is_gpu(
 
 std::span<const Kernel> tiled_kernels() {
   static const Kernel kernels[] = {
-      {.name = "tiled", .file = "tiled.cpp", .summary = "rectangular register and local-memory tiles, for GPUs", .params = "tile",
-       .why_not = unsupported_type, .defaults = defaults, .plan = plan, .preference = preference},
+      {.name = "tiled",
+       .file = "tiled.cpp",
+       .summary = "rectangular register and local-memory tiles, for GPUs",
+       .params = "tile",
+       .why_not = unsupported_type,
+       .defaults = defaults,
+       .plan = plan,
+       .preference = preference},
   };
   return kernels;
 }

@@ -63,22 +63,68 @@ inline std::uint16_t float_to_bfloat(float x) {
 }
 inline void put(void* at, DType type, double x) {
   switch (type) {
-    case DType::float32: { const float v = float(x); std::memcpy(at, &v, 4); break; }
-    case DType::float64: std::memcpy(at, &x, 8); break;
-    case DType::float16: { const auto v = float_to_half(float(x)); std::memcpy(at, &v, 2); break; }
-    case DType::bfloat16: { const auto v = float_to_bfloat(float(x)); std::memcpy(at, &v, 2); break; }
-    case DType::int8: { const auto v = std::int8_t(x); std::memcpy(at, &v, 1); break; }
-    case DType::int32: { const auto v = std::int32_t(x); std::memcpy(at, &v, 4); break; }
+    case DType::float32: {
+      const float v = float(x);
+      std::memcpy(at, &v, 4);
+      break;
+    }
+    case DType::float64:
+      std::memcpy(at, &x, 8);
+      break;
+    case DType::float16: {
+      const auto v = float_to_half(float(x));
+      std::memcpy(at, &v, 2);
+      break;
+    }
+    case DType::bfloat16: {
+      const auto v = float_to_bfloat(float(x));
+      std::memcpy(at, &v, 2);
+      break;
+    }
+    case DType::int8: {
+      const auto v = std::int8_t(x);
+      std::memcpy(at, &v, 1);
+      break;
+    }
+    case DType::int32: {
+      const auto v = std::int32_t(x);
+      std::memcpy(at, &v, 4);
+      break;
+    }
   }
 }
 inline double get(const void* at, DType type) {
   switch (type) {
-    case DType::float32: { float v; std::memcpy(&v, at, 4); return v; }
-    case DType::float64: { double v; std::memcpy(&v, at, 8); return v; }
-    case DType::float16: { std::uint16_t v; std::memcpy(&v, at, 2); return half_to_float(v); }
-    case DType::bfloat16: { std::uint16_t v; std::memcpy(&v, at, 2); return bfloat_to_float(v); }
-    case DType::int8: { std::int8_t v; std::memcpy(&v, at, 1); return v; }
-    case DType::int32: { std::int32_t v; std::memcpy(&v, at, 4); return v; }
+    case DType::float32: {
+      float v;
+      std::memcpy(&v, at, 4);
+      return v;
+    }
+    case DType::float64: {
+      double v;
+      std::memcpy(&v, at, 8);
+      return v;
+    }
+    case DType::float16: {
+      std::uint16_t v;
+      std::memcpy(&v, at, 2);
+      return half_to_float(v);
+    }
+    case DType::bfloat16: {
+      std::uint16_t v;
+      std::memcpy(&v, at, 2);
+      return bfloat_to_float(v);
+    }
+    case DType::int8: {
+      std::int8_t v;
+      std::memcpy(&v, at, 1);
+      return v;
+    }
+    case DType::int32: {
+      std::int32_t v;
+      std::memcpy(&v, at, 4);
+      return v;
+    }
   }
   return 0;
 }
@@ -137,17 +183,17 @@ struct Case {
   BiasAxis bias = BiasAxis::none;
   Activation activation = Activation::none;
   index_t batch_outer = 1, batch_inner = 1;
-  index_t gap = 0;            ///< elements between one line of a matrix and the next
-  bool backwards = false;     ///< negative leading dimensions
-  bool integers = false;      ///< small integers: the result must be exact
-  bool broadcast_a = false;   ///< all products of the stack share A
+  index_t gap = 0;           ///< elements between one line of a matrix and the next
+  bool backwards = false;    ///< negative leading dimensions
+  bool integers = false;     ///< small integers: the result must be exact
+  bool broadcast_a = false;  ///< all products of the stack share A
   unsigned seed = 1;
 
   std::string text() const {
     std::ostringstream s;
-    s << m << "x" << n << "x" << k << " " << name_of(dtype) << (trans_a ? " A^T" : "") << (trans_b ? " B^T" : "") << " alpha " << alpha << " beta " << beta
-      << " bias " << int(bias) << " activation " << int(activation) << " batch " << batch_outer << "x" << batch_inner << " gap " << gap
-      << (backwards ? " backwards" : "") << (broadcast_a ? " broadcast" : "");
+    s << m << "x" << n << "x" << k << " " << name_of(dtype) << (trans_a ? " A^T" : "") << (trans_b ? " B^T" : "") << " alpha " << alpha
+      << " beta " << beta << " bias " << int(bias) << " activation " << int(activation) << " batch " << batch_outer << "x" << batch_inner
+      << " gap " << gap << (backwards ? " backwards" : "") << (broadcast_a ? " broadcast" : "");
     return s.str();
   }
 };
@@ -155,9 +201,15 @@ struct Case {
 /// A stack of matrices in guarded memory: logical element (i, j) of matrix g.
 class Stack {
  public:
-  Stack(sycl::queue& queue, DType type, index_t rows, index_t cols, bool transposed, index_t gap, bool backwards, index_t outer, index_t inner, bool at_end)
-      : type_(type), lines_(transposed ? cols : rows), length_(transposed ? rows : cols), ld_(length_ + gap), matrix_(lines_ * ld_),
-        elements_(std::max<index_t>(outer * inner * matrix_ - gap, 0)), memory_(queue, std::size_t(elements_ * size_of(type)), at_end) {
+  Stack(sycl::queue& queue, DType type, index_t rows, index_t cols, bool transposed, index_t gap, bool backwards, index_t outer,
+        index_t inner, bool at_end)
+      : type_(type),
+        lines_(transposed ? cols : rows),
+        length_(transposed ? rows : cols),
+        ld_(length_ + gap),
+        matrix_(lines_ * ld_),
+        elements_(std::max<index_t>(outer * inner * matrix_ - gap, 0)),
+        memory_(queue, std::size_t(elements_ * size_of(type)), at_end) {
     for (index_t e = 0; e < elements_; ++e) put(at(e), type, canary());
     operand.transposed = transposed;
     operand.ld = backwards ? -ld_ : ld_;
@@ -195,12 +247,18 @@ class Stack {
 
 inline double activate(double x, Activation a) {
   switch (a) {
-    case Activation::none: return x;
-    case Activation::relu: return x < 0 ? 0 : x;
-    case Activation::gelu: return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
-    case Activation::sigmoid: return 1 / (1 + std::exp(-x));
-    case Activation::tanh: return std::tanh(x);
-    case Activation::silu: return x / (1 + std::exp(-x));
+    case Activation::none:
+      return x;
+    case Activation::relu:
+      return x < 0 ? 0 : x;
+    case Activation::gelu:
+      return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+    case Activation::sigmoid:
+      return 1 / (1 + std::exp(-x));
+    case Activation::tanh:
+      return std::tanh(x);
+    case Activation::silu:
+      return x / (1 + std::exp(-x));
   }
   return x;
 }
@@ -227,9 +285,14 @@ class Harness {
 
   void launch(const Plan& plan, const Problem& p, void* scratch) {
     switch (p.accumulator) {
-      case DType::float64: launch_as<double>(plan, p, scratch); break;
-      case DType::int32: launch_as<int>(plan, p, scratch); break;
-      default: launch_as<float>(plan, p, scratch);
+      case DType::float64:
+        launch_as<double>(plan, p, scratch);
+        break;
+      case DType::int32:
+        launch_as<int>(plan, p, scratch);
+        break;
+      default:
+        launch_as<float>(plan, p, scratch);
     }
   }
 
@@ -239,7 +302,8 @@ class Harness {
     const Kernel& kernel = find_kernel(kernel_name);
     const index_t batch = c.batch_outer * c.batch_inner;
     const DType acc = accumulator_of(c.dtype), out = out_of(c.dtype);
-    Stack a(queue, c.dtype, c.m, c.k, c.trans_a, c.gap, c.backwards, c.broadcast_a ? 1 : c.batch_outer, c.broadcast_a ? 1 : c.batch_inner, at_end);
+    Stack a(queue, c.dtype, c.m, c.k, c.trans_a, c.gap, c.backwards, c.broadcast_a ? 1 : c.batch_outer, c.broadcast_a ? 1 : c.batch_inner,
+            at_end);
     Stack b(queue, c.dtype, c.k, c.n, c.trans_b, c.gap, c.backwards, c.batch_outer, c.batch_inner, at_end);
     Stack d(queue, out, c.m, c.n, false, c.gap, c.backwards, c.batch_outer, c.batch_inner, at_end);
     Stack old(queue, out, c.m, c.n, false, c.gap, c.backwards, c.batch_outer, c.batch_inner, at_end);
@@ -297,11 +361,13 @@ class Harness {
           const double expected = activate(x, c.activation), result = get(d.element(g, i, j), out);
           // k roundings of the accumulator, a few of the epilogue (functions are good to some units), one of the stored type.
           const double epilogue = c.activation > Activation::relu ? 16 : 4;
-          double bound = 1.2 * unit_roundoff(acc) * ((double(c.k) + epilogue) * scale + epilogue * std::fabs(expected)) + unit_roundoff(out) * std::fabs(expected);
+          double bound = 1.2 * unit_roundoff(acc) * ((double(c.k) + epilogue) * scale + epilogue * std::fabs(expected)) +
+                         unit_roundoff(out) * std::fabs(expected);
           if (out == DType::float16) bound += 0x1p-25;
           if (c.integers && c.activation <= Activation::relu) bound = unit_roundoff(out) * std::fabs(expected) * (out == acc ? 0 : 1);
           if (!(std::fabs(result - expected) <= bound) && wrong++ < 3)
-            ADD_FAILURE() << "matrix " << g << " (" << i << ", " << j << "): " << result << " instead of " << expected << ", bound " << bound;
+            ADD_FAILURE() << "matrix " << g << " (" << i << ", " << j << "): " << result << " instead of " << expected << ", bound "
+                          << bound;
         }
     EXPECT_EQ(wrong, 0);
   }

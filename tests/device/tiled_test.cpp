@@ -11,8 +11,8 @@ namespace {
 constexpr const char* ladder[] = {"naive", "tiled_local", "tiled_coarsened", "tiled_vector", "tiled_double_buffered"};
 
 /// Around the blocks (64, 128), the tiles' depth (8, 16) and the chunks (4, 8) of the constants below; primes; vectors; nothing.
-constexpr index_t shapes[][3] = {{64, 64, 16},  {128, 64, 64}, {1, 1, 1},    {3, 5, 7},   {65, 63, 17}, {127, 129, 31}, {130, 67, 8},
-                                 {1, 100, 33},  {97, 1, 40},   {71, 139, 1}, {16, 16, 0}, {64, 200, 15}, {257, 66, 73}};
+constexpr index_t shapes[][3] = {{64, 64, 16}, {128, 64, 64}, {1, 1, 1},    {3, 5, 7},   {65, 63, 17},  {127, 129, 31}, {130, 67, 8},
+                                 {1, 100, 33}, {97, 1, 40},   {71, 139, 1}, {16, 16, 0}, {64, 200, 15}, {257, 66, 73}};
 
 void check_shapes(const char* kernel, const Params& params, Case c) {
   bool at_end = true;
@@ -41,8 +41,10 @@ TEST_P(EveryKernel, LayoutsAndShapes) {
 }
 
 TEST_P(EveryKernel, Epilogue) {
-  for (const Activation activation : {Activation::none, Activation::relu, Activation::gelu, Activation::sigmoid, Activation::tanh, Activation::silu})
-    harness().check(GetParam(), {}, Case{.m = 70, .n = 75, .k = 20, .alpha = 0.5, .bias = BiasAxis::column, .activation = activation, .gap = 1});
+  for (const Activation activation :
+       {Activation::none, Activation::relu, Activation::gelu, Activation::sigmoid, Activation::tanh, Activation::silu})
+    harness().check(GetParam(), {},
+                    Case{.m = 70, .n = 75, .k = 20, .alpha = 0.5, .bias = BiasAxis::column, .activation = activation, .gap = 1});
   harness().check(GetParam(), {}, Case{.m = 70, .n = 75, .k = 20, .alpha = -2, .beta = 0.25, .bias = BiasAxis::row});
   harness().check(GetParam(), {}, Case{.m = 70, .n = 75, .k = 0, .alpha = -2, .beta = 0.25, .bias = BiasAxis::row});
   harness().check(GetParam(), {}, Case{.m = 7, .n = 5, .k = 20, .alpha = 3, .beta = -1, .integers = true});
@@ -59,15 +61,15 @@ INSTANTIATE_TEST_SUITE_P(Real, EveryKernel, testing::Values("tiled"), [](const a
 // ---- constants --------------------------------------------------------------------------------------------------------------------
 TEST(TiledConstants, Sets) {
   const TiledChoice sets[] = {
-      {{16, 16, 8, 8, 4, 8}, {}},                                                   // the blog's tuned ones
-      {{8, 16, 8, 16, 8, 4}, {.ahead = 2}},                                         // large blocks of results
-      {{4, 8, 12, 3, 5, 4}, {.pad = 1}},                                            // nothing is a power of two, nor aligned
-      {{16, 16, 4, 1, 1, 4}, {.a_transposed = 0, .pad = 0}},                        // more work-items than chunks
+      {{16, 16, 8, 8, 4, 8}, {}},                             // the blog's tuned ones
+      {{8, 16, 8, 16, 8, 4}, {.ahead = 2}},                   // large blocks of results
+      {{4, 8, 12, 3, 5, 4}, {.pad = 1}},                      // nothing is a power of two, nor aligned
+      {{16, 16, 4, 1, 1, 4}, {.a_transposed = 0, .pad = 0}},  // more work-items than chunks
       {{2, 2, 16, 4, 8, 16}, {.a_transposed = 0, .pad = 0, .strided = 0, .order = 0, .ahead = 0}},  // far more chunks than work-items
-      {{8, 8, 16, 4, 4, 4}, {.local = 0}},                                          // no local memory
+      {{8, 8, 16, 4, 4, 4}, {.local = 0}},                                                          // no local memory
       {{8, 8, 16, 4, 4, 4}, {.split_k = 4, .swizzle = 2}},
       {{5, 7, 6, 2, 4, 2}, {.pad = 3, .ahead = 1, .split_k = 3, .swizzle = 3}},
-      {{8, 8, 1, 2, 2, 1}, {.ahead = 1}},                                           // one k a tile
+      {{8, 8, 1, 2, 2, 1}, {.ahead = 1}},  // one k a tile
   };
   for (const TiledChoice& set : sets)
     for (const bool transposed : {false, true}) {
@@ -89,7 +91,8 @@ TEST(TiledConstants, SplitsGiveTheSameBitsEveryTime) {
   std::mt19937 random(3);
   std::uniform_real_distribution<double> real(-1, 1);
   for (index_t i = 0; i < n; ++i)
-    for (index_t p = 0; p < k; ++p) put(a.element(0, i, p), DType::float32, real(random)), put(b.element(0, p, i), DType::float32, real(random));
+    for (index_t p = 0; p < k; ++p)
+      put(a.element(0, i, p), DType::float32, real(random)), put(b.element(0, p, i), DType::float32, real(random));
   Problem p;
   p.m = p.n = n, p.k = k;
   p.a = a.operand, p.b = b.operand, p.d = d.operand;
@@ -115,13 +118,22 @@ TEST_P(EveryType, Tiled) {
     check_shapes("tiled", {}, Case{.dtype = type, .trans_a = transposed, .trans_b = transposed});
     check_shapes("tiled", {}, Case{.dtype = type, .trans_a = transposed, .trans_b = !transposed, .gap = 1, .integers = true});
   }
-  Case c{.m = 70, .n = 75, .k = 20, .dtype = type, .alpha = 2, .beta = -1, .bias = BiasAxis::column, .activation = Activation::relu, .batch_outer = 2};
+  Case c{.m = 70,
+         .n = 75,
+         .k = 20,
+         .dtype = type,
+         .alpha = 2,
+         .beta = -1,
+         .bias = BiasAxis::column,
+         .activation = Activation::relu,
+         .batch_outer = 2};
   harness().check("tiled", {}, c);
   if (type != DType::int8) {
     c.activation = Activation::gelu;
     harness().check("tiled", {}, c);
   }
-  harness().check("tiled", TiledChoice{{4, 4, 8, 4, 2, 2}, {.split_k = 2}}, Case{.m = 20, .n = 30, .k = 700, .dtype = type, .integers = true});
+  harness().check("tiled", TiledChoice{{4, 4, 8, 4, 2, 2}, {.split_k = 2}},
+                  Case{.m = 20, .n = 30, .k = 700, .dtype = type, .integers = true});
 }
 INSTANTIATE_TEST_SUITE_P(Types, EveryType, testing::Values(DType::float64, DType::float16, DType::bfloat16, DType::int8),
                          [](const auto& info) { return std::string(name_of(info.param)); });

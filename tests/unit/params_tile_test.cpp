@@ -46,7 +46,8 @@ TEST(TileConstraints, EachIsNamed) {
 }
 
 TEST(TileConstraints, TheNearestSetIsOffered) {
-  EXPECT_NE(message({16, 16, 6, 4, 4, 4}).find("the nearest set that holds is (16,16,8,4,4,4)"), std::string::npos) << message({16, 16, 6, 4, 4, 4});
+  EXPECT_NE(message({16, 16, 6, 4, 4, 4}).find("the nearest set that holds is (16,16,8,4,4,4)"), std::string::npos)
+      << message({16, 16, 6, 4, 4, 4});
   EXPECT_NE(message({16, 16, 8, 4, 4, 3}).find("(16,16,8,4,4,4)"), std::string::npos) << message({16, 16, 8, 4, 4, 3});
   // One doubling less of the work-group, and nothing else.
   const auto smaller = nearest({32, 16, 8, 8, 4, 8}, {}, device());
