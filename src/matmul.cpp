@@ -2,10 +2,10 @@
 #include <mutex>
 
 #include "backends/host.hpp"
-#include "backends/onemkl.hpp"
+#include "blocked.hpp"
 #include "caller_placement.hpp"
 #include "context.hpp"
-#include "launch.hpp"
+#include "execute.hpp"
 #include "plan.hpp"
 #include "slices.hpp"
 #include "staging.hpp"
@@ -48,8 +48,6 @@ bool Event::done() const {
 
 namespace {
 
-thread_local std::string_view last_name;
-
 bool host_reachable(const Context::State& context, const Operands& o) {
   for (const MatrixView* v : {&o.a, &o.b, &o.d, o.c ? &*o.c : &o.d})
     if (!host_reachable(context, v->data)) return false;
@@ -61,23 +59,12 @@ void multiply_on_host(Context::State& context, const Operands& o, const GemmOpti
   Staging staging(context, o, Staging::Where::host);
   for_each_slice(staging.operands(), [&](const Operands& slice) { host::run(make_problem(slice, options)); });
   staging.finish();
-  last_name = host::name;
-}
-
-void submit(Context::State& context, const Problem& problem, const GemmOptions& options) {
-  const auto prepared = context.prepared.get(context.programs, problem, context.info, options);
-  if (prepared->plan.backend == onemkl::name) {
-    onemkl::gemm(context, problem);
-    last_name = onemkl::name;
-  } else {
-    launch(context, prepared->plan, *prepared->program, problem);
-    last_name = prepared->plan.kernel->name;
-  }
+  remember_kernel(host::name);
 }
 
 /// Everything up to the point from which on only the queue works.
 void submit_all(Context::State& context, Staging& staging, const GemmOptions& options) {
-  for_each_slice(staging.operands(), [&](const Operands& slice) { submit(context, make_problem(slice, options), options); });
+  for_each_slice(staging.operands(), [&](const Operands& slice) { execute(context, make_problem(slice, options), options); });
   staging.queue_copy_back();
 }
 
@@ -109,12 +96,14 @@ Event gemm(Context& where, const MatrixView& a, const MatrixView& b, const Matri
       multiply_on_host(context, operands, options);
       return {};
     }
+    if (const auto sizes = block_sizes(context, operands, options)) {
+      multiply_in_blocks(context, operands, options, *sizes);
+      return {};
+    }
     return multiply_on_device(context, operands, options);
   } catch (const sycl::exception& e) {
     rethrow(e, context.info);
   }
 }
-
-std::string last_kernel() { return std::string(last_name); }
 
 }  // namespace sycl_mat

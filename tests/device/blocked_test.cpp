@@ -1,0 +1,113 @@
+// Products in blocks, as on a device with memory of its own, tried on the CPU device with its capabilities masked.
+#include "blocked.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "device.hpp"
+#include "device/oracle.hpp"
+
+namespace sycl_mat {
+namespace {
+
+using test::Guarded;
+using Order = Guarded<float>::Order;
+
+Context& discrete() {
+  static Context* context = [] {
+    const sycl::device device = select_device("cpu");
+    DeviceInfo info = describe(device);
+    info.usm_system = info.unified_memory = false;
+    return new Context(std::make_unique<Context::State>(device, info));  // never destroyed, like every context
+  }();
+  return *context;
+}
+
+struct Setup {
+  std::int64_t m, n, k, limit;
+  int layout;
+};
+
+class Blocked : public testing::TestWithParam<Setup> {};
+
+TEST_P(Blocked, IsTheProduct) {
+  const auto [m, n, k, limit, layout] = GetParam();
+  std::mt19937 random(11);
+  std::normal_distribution<float> normal;
+  const auto order = [&](int bit) { return layout & bit ? Order::columns : Order::rows; };
+  Guarded<float> a(m, k, order(1), 3), b(k, n, order(2)), c(m, n, Order::rows, 2), d(m, n, order(4), 5);
+  for (auto* x : {&a, &b, &c, &d}) x->fill([&] { return normal(random); });
+  std::vector<float> bias(std::size_t(std::max(m, n)));
+  for (float& v : bias) v = normal(random);
+  GemmOptions options;
+  options.kernel = "packed";
+  options.max_device_memory = limit;
+  options.epilogue.alpha = 0.5;
+  options.epilogue.beta = layout & 1 ? -2 : 0;
+  options.epilogue.bias = bias.data();
+  options.epilogue.bias_axis = layout & 2 ? BiasAxis::row : BiasAxis::column;
+
+  Operands o = check(a.view(), b.view(), &c.view(), d.view(), options);
+  const auto sizes = block_sizes(discrete().state(), o, options);
+  ASSERT_TRUE(sizes.has_value()) << "this setup is meant to be cut";
+  EXPECT_TRUE(sizes->rows < m || sizes->columns < n || sizes->depth < k);
+
+  gemm(discrete(), a.view(), b.view(), &c.view(), d.view(), options);
+  d.expect_only_matrix_written("blocked");
+  std::vector<float> first(std::size_t(m * n));
+  for (std::int64_t i = 0; i < m; ++i)
+    for (std::int64_t j = 0; j < n; ++j) {
+      first[std::size_t(i * n + j)] = d.at(i, j);
+      d.at(i, j) -= bias[std::size_t(options.epilogue.bias_axis == BiasAxis::row ? i : j)];
+    }
+  int wrong = 0;
+  for (std::int64_t i = 0; i < m; ++i)
+    for (std::int64_t j = 0; j < n; ++j) {
+      double sum = 0, magnitude = 5;
+      for (std::int64_t x = 0; x < k; ++x) {
+        sum += 0.5 * a.at(i, x) * b.at(x, j);
+        magnitude += std::fabs(0.5 * a.at(i, x) * b.at(x, j));
+      }
+      if (options.epilogue.beta != 0) sum += options.epilogue.beta * c.at(i, j);
+      wrong += !(std::fabs(d.at(i, j) - sum) <= test::bound<float>(k, magnitude));
+    }
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(discrete().state().pool.bytes_in_use(), 0u);
+
+  gemm(discrete(), a.view(), b.view(), &c.view(), d.view(), options);
+  for (std::int64_t i = 0; i < m; ++i)
+    for (std::int64_t j = 0; j < n; ++j) ASSERT_EQ(d.at(i, j), first[std::size_t(i * n + j)]) << "not the same bits";
+}
+
+INSTANTIATE_TEST_SUITE_P(Cuts, Blocked,
+                         testing::Values(Setup{300, 400, 200, 400000, 0}, Setup{300, 400, 200, 400000, 7}, Setup{301, 257, 333, 300000, 1},
+                                         Setup{301, 257, 333, 300000, 2}, Setup{150, 170, 3000, 300000, 4}, Setup{150, 170, 3000, 300000, 3},
+                                         Setup{64, 64, 20000, 300000, 6}, Setup{1, 5000, 700, 300000, 0}, Setup{5000, 1, 700, 300000, 5}));
+
+TEST(Blocked, NothingFits) {
+  std::vector<float> a(100 * 100), b(100 * 100), d(100 * 100);
+  GemmOptions options;
+  options.max_device_memory = 1000;
+  EXPECT_THROW(matmul(discrete(), row_major(a.data(), 100, 100), row_major(b.data(), 100, 100), row_major(d.data(), 100, 100), options), OutOfMemoryError);
+}
+
+TEST(BlockOrder, EveryBlockOnceAndPanelsOneByOne) {
+  for (const bool fit : {true, false})
+    for (const auto& [rows, columns] : {std::pair{1, 1}, {3, 5}, {5, 3}, {4, 4}, {1, 6}, {6, 1}}) {
+      const auto order = block_order(rows, columns, fit);
+      EXPECT_EQ(std::set(order.begin(), order.end()).size(), std::size_t(rows * columns));
+      EXPECT_EQ(order.size(), std::size_t(rows * columns));
+      if (!fit) continue;
+      std::set<index_t> seen_rows, seen_columns;
+      for (const auto& [i, j] : order) {  // no step needs a panel before its turn
+        seen_rows.insert(i);
+        seen_columns.insert(j);
+        EXPECT_LE(i, index_t(seen_rows.size()) - 1);
+        EXPECT_LE(j, index_t(seen_columns.size()) - 1);
+      }
+    }
+}
+
+}  // namespace
+}  // namespace sycl_mat
