@@ -1,0 +1,81 @@
+"""The benchmark's own arithmetic: it must notice a wrong result."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sycl_mat import bench, peers
+from sycl_mat.shapes import Shape, read_shapes
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int8"])
+def test_a_right_result_is_within_the_bound_and_a_wrong_one_is_not(dtype: str) -> None:
+    a, b = bench.operands(Shape(30, 40, 50, "TN"), dtype)
+    out = np.dtype(np.int32) if dtype == "int8" else a.dtype
+    reference = bench.Reference(a, b, out)
+    right = reference.value.astype(out)
+    assert reference.error(right) <= 1
+    wrong = right.copy()
+    wrong[29, 39] += wrong[29, 39] / 16 + 1
+    assert reference.error(wrong) > 1
+    if dtype != "int8":
+        wrong[29, 39] = np.nan
+        assert reference.error(wrong) == np.inf
+
+
+def test_an_error_in_a_row_that_is_not_sampled_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "WHOLE_REFERENCE_FLOPS", 0)
+    monkeypatch.setattr(bench, "SAMPLED_ROWS", 4)
+    a, b = bench.operands(Shape(100, 20, 30), "float32")
+    reference = bench.Reference(a, b, a.dtype)
+    assert reference.rows is not None
+    right = (a.astype(float) @ b).astype(np.float32)
+    assert reference.error(right) <= 1
+    for row in range(100):
+        wrong = right.copy()
+        wrong[row, 7] += 0.1
+        assert reference.error(wrong) > 1
+
+
+def test_a_contender_that_computes_nonsense_is_shown_as_wrong() -> None:
+    def nonsense(a: object, b: object, out: np.ndarray) -> None:  # type: ignore[type-arg]
+        out[...] = 1
+
+    row = bench.measure(
+        Shape(20, 20, 20), "float32", [peers.numpy_contender(), peers.Contender("nonsense", nonsense)], rounds=1, seconds=0.001
+    )
+    assert [result.verified for result in row.results] == [True, False]
+
+
+def test_the_peers_agree() -> None:
+    contenders = [peers.numpy_contender(), peers.ours()]
+    onemkl = peers.onemkl_contender()
+    if onemkl:
+        contenders.append(onemkl)
+    for dtype in ("float32", "float64"):
+        for layout in ("NN", "NT", "TN", "TT"):
+            row = bench.measure(Shape(33, 44, 55, layout), dtype, contenders, rounds=1, seconds=0.001)
+            assert all(result.verified for result in row.results), layout
+            assert row.ratio("sycl_mat")
+
+
+def test_shapes_file() -> None:
+    shapes = read_shapes(ROOT / "bench" / "shapes.toml")
+    assert len(shapes) == len(set(shapes)) > 60
+    assert Shape(12800, 32, 90, group="network") in shapes
+    assert Shape(256, 256, 256, "TT", group="layout") in shapes
+    assert {shape.batch for shape in shapes} == {1, 10000}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "nonsense", "[[group]]\nshapes=[[1,2,0]]", "[[group]]\nshapes=[[1,2,3]]\nlayouts=['XY']", "[[group]]\nshape=[[1,2,3]]", "[[group]]\nshapes=[7]"],
+)
+def test_bad_shapes_files_name_the_file(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "shapes.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"shapes\.toml"):
+        read_shapes(path)
