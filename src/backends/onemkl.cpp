@@ -50,8 +50,10 @@ void add_from_environment(std::vector<fs::path>& out, const char* variable, cons
 }
 
 std::vector<fs::path> onemkl_folders(const std::vector<fs::path>& told) {
-  std::vector<fs::path> out = told;
+  std::vector<fs::path> out;
   add_from_environment(out, "SYCL_MAT_ONEMKL_DIR", "");
+  if (!out.empty()) return out;
+  out = told;
   if (const fs::path runtime = folder_of(reinterpret_cast<const void*>(&sycl::platform::get_platforms)); !runtime.empty())
     out.push_back(runtime);
   add_from_environment(out, "MKLROOT", "lib");
