@@ -34,9 +34,16 @@ $(BIN)/python:
 	@command -v $(firstword $(CXX)) >/dev/null || { echo "no C++ compiler ($(CXX)) was found: install g++ 11 or later"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-# The package with what its users need; its build takes its own tools from PyPI (build isolation).
-$(VENV)/installed: $(BIN)/python $(SOURCES)
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet --upgrade '.[bench,onemkl,test]'
+# The wheel is built as pip does for a user: in isolation, its tools from PyPI.
+$(BUILD)/wheel.stamp: $(BIN)/python $(SOURCES)
+	rm -rf $(BUILD)/dist
+	$(BIN)/python -m pip wheel --disable-pip-version-check --quiet --no-deps --wheel-dir $(BUILD)/dist .
+	@touch $@
+
+$(VENV)/installed: $(BUILD)/wheel.stamp
+	wheel=`ls $(BUILD)/dist/*.whl` && \
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet "$$wheel[bench,onemkl,test]" && \
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --force-reinstall "$$wheel"
 	@touch $@
 
 # The tools of developers, for builds outside pip.
@@ -55,19 +62,22 @@ bench-cpu: $(VENV)/installed
 	  --json $(BUILD)/bench-cpu.json --plot $(BUILD)/bench-cpu.png
 
 $(BUILD)/release/build.ninja: $(VENV)/tools
-	PATH="$(abspath $(BIN)):$$PATH" cmake --preset release --log-level=NOTICE -DPython_EXECUTABLE=$(abspath $(BIN))/python
+	PATH="$(abspath $(BIN)):$$PATH" cmake --preset release --log-level=NOTICE -DPython_EXECUTABLE=$(abspath $(BIN))/python -DSYCL_MAT_PYTHON=OFF
 	@touch $@
 
 build: $(BUILD)/release/build.ninja
 	PATH="$(abspath $(BIN)):$$PATH" cmake --build --preset release --parallel $(JOBS)
 
-test: test-cpp test-python
+# C++ first: it is the longer way to an answer, and closer to the cause.
+test:
+	$(MAKE) test-cpp
+	$(MAKE) test-python
 
 test-cpp: build
 	PATH="$(abspath $(BIN)):$$PATH" ctest --preset release --no-tests=error
 
 test-python: $(VENV)/tools
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	SYCL_MAT_WHEEL=`ls $(BUILD)/dist/*.whl` $(BIN)/python -m pytest $(PYTEST_ARGS)
 
 # ---- checks --------------------------------------------------------------------------------------------------------------------------
 
