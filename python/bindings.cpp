@@ -11,6 +11,8 @@ NB_MODULE(_core, m) {
   sycl_mat::python::bind_errors(m);
   sycl_mat::python::bind_params(m);
   sycl_mat::python::bind_devices(m);
+  sycl_mat::python::bind_arrays(m);
+  sycl_mat::python::bind_dlpack(m);
   sycl_mat::python::bind_products(m);
   sycl_mat::python::bind_matmul(m);
   sycl_mat::python::bind_internals(m);

@@ -10,6 +10,8 @@ void bind_params(nanobind::module_& m);
 void bind_devices(nanobind::module_& m);
 void bind_products(nanobind::module_& m);
 void bind_matmul(nanobind::module_& m);
+void bind_arrays(nanobind::module_& m);
+void bind_dlpack(nanobind::module_& m);
 void bind_internals(nanobind::module_& m);
 void bind_tune(nanobind::module_& m);
 

@@ -2,8 +2,10 @@
 // dtype, native and aligned, with at least two dimensions.
 #include <nanobind/stl/string.h>
 
+#include <initializer_list>
 #include <string>
 
+#include "array.hpp"
 #include "operands.hpp"
 #include "options.hpp"
 
@@ -74,18 +76,59 @@ nb::dict explanation_as_dict(const Explanation& e) {
   return d;
 }
 
+/// A product under way, and what must live until it is done.
+class Pending {
+ public:
+  Pending(Event event, nb::object operands) : event_(std::move(event)), operands_(std::move(operands)) {}
+  ~Pending() {
+    try {
+      wait();
+    } catch (...) {  // whoever wanted to know has called wait()
+    }
+  }
+  Pending(const Pending&) = delete;
+  Pending& operator=(const Pending&) = delete;
+  void wait() {
+    const nb::gil_scoped_release released;
+    event_.wait();
+  }
+  bool done() const { return event_.done(); }
+
+ private:
+  Event event_;
+  nb::object operands_;
+};
+
+/// Whether nobody can see that this product is still under way: every operand is an Array's, which nobody else knows.
+bool may_run_ahead(std::initializer_list<nb::handle> operands) {
+  for (nb::handle operand : operands) {
+    if (operand.is_none()) continue;
+    const Memory* memory = memory_of(operand);
+    if (!memory || !memory->is_private()) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 void bind_products(nb::module_& m) {
+  nb::class_<Pending>(m, "Pending").def("wait", &Pending::wait).def("done", &Pending::done);
   m.def("product",
         [](nb::handle a, nb::handle b, nb::handle c, nb::handle out, double alpha, double beta, nb::handle bias, int bias_axis,
-           const std::string& activation, nb::handle device, nb::handle kernel, nb::handle params, nb::handle backend, nb::handle precision) {
+           const std::string& activation, nb::handle device, nb::handle kernel, nb::handle params, nb::handle backend, nb::handle precision,
+           bool wait) -> nb::object {
           Product p = product_from(a, b, c, out, alpha, beta, bias, bias_axis, activation, device, kernel, params, backend, precision);
-          nb::gil_scoped_release release;
-          gemm(*p.context, p.a, p.b, p.has_c ? &p.c : nullptr, p.d, p.options);
+          p.options.wait = wait && !may_run_ahead({a, b, c, out, bias});
+          Event event;
+          {
+            nb::gil_scoped_release release;
+            event = gemm(*p.context, p.a, p.b, p.has_c ? &p.c : nullptr, p.d, p.options);
+          }
+          if (wait) return nb::none();
+          return nb::cast(new Pending(std::move(event), nb::make_tuple(a, b, c, out, bias)), nb::rv_policy::take_ownership);
         },
         "a"_a, "b"_a, "c"_a.none(), "out"_a, "alpha"_a, "beta"_a, "bias"_a.none(), "bias_axis"_a, "activation"_a, "device"_a.none(),
-        "kernel"_a.none(), "params"_a.none(), "backend"_a.none(), "precision"_a.none());
+        "kernel"_a.none(), "params"_a.none(), "backend"_a.none(), "precision"_a.none(), "wait"_a = true);
   m.def("explain_product",
         [](nb::handle a, nb::handle b, nb::handle c, nb::handle out, double alpha, double beta, nb::handle bias, int bias_axis,
            const std::string& activation, nb::handle device, nb::handle kernel, nb::handle params, nb::handle backend, nb::handle precision) {

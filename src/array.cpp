@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "context.hpp"
+#include "staging.hpp"
 #include "strided_copy.hpp"
 #include "sycl_mat/errors.hpp"
 #include "view.hpp"
@@ -145,10 +146,11 @@ std::optional<MemoryKind> kind_of(Context& context, const void* pointer) {
 
 bool host_reachable(Context& context, const void* pointer) { return host_reachable(context.state(), pointer); }
 
-void copy(Context& where, const MatrixView& dst, const MatrixView& src) {
+void copy(Context& context, const MatrixView& dst, const MatrixView& src) { copy(context.state(), dst, src); }
+
+void copy(Context::State& context, const MatrixView& dst, const MatrixView& src) {
   check_same(dst, src);
   if (is_empty(dst)) return;
-  Context::State& context = where.state();
   try {
     const bool from_host = host_reachable(context, src.data), to_host = host_reachable(context, dst.data), overlap = may_overlap(dst, src);
     if (from_host && to_host && !overlap) {

@@ -1,7 +1,6 @@
 #include "staging.hpp"
 
 #include "strided_copy.hpp"
-#include "sycl_mat/errors.hpp"
 
 namespace sycl_mat {
 namespace {
@@ -67,12 +66,11 @@ bool Staging::usable(const MatrixView& v) const {
 }
 
 MatrixView Staging::dense_copy_of(const MatrixView& v, const char* name, const char* why) {
-  if (!host_reachable(context_, v.data))
-    throw UnsupportedError(std::string(name) + " lies in device memory with strides that no kernel reads: make a contiguous copy of it first.");
   const auto bytes = static_cast<std::size_t>(dense_bytes(v));
   if (!why) why = has_normal_form(v) ? "the device does not read ordinary memory" : "no axis has stride 1, or it is unaligned";
   copies_ += std::string(copies_.empty() ? "" : "; ") + name + " is copied (" + why + ", " + std::to_string(bytes) + " bytes)";
-  return dense_like(v, memory_.take(bytes, direct_ ? sycl::usm::alloc::host : sycl::usm::alloc::device));
+  const bool by_host = direct_ && host_reachable(context_, v.data);
+  return dense_like(v, memory_.take(bytes, by_host ? sycl::usm::alloc::host : sycl::usm::alloc::device));
 }
 
 MatrixView Staging::bring_in(const MatrixView& v, const char* name, const char* forced) {
@@ -80,7 +78,12 @@ MatrixView Staging::bring_in(const MatrixView& v, const char* name, const char* 
   const MatrixView once = without_repeats(v);
   const MatrixView dense = dense_copy_of(once, name, forced);
   const auto bytes = static_cast<std::size_t>(dense_bytes(once));
-  if (direct_) {
+  const bool far = !host_reachable(context_, once.data);
+  const bool by_queue = far || (!direct_ && is_dense(once));
+  if (!by_queue && context_.pending) context_.wait();  // the operand may be the result of a product still under way
+  if (far) {
+    copy(context_, dense, once);
+  } else if (direct_) {
     copy_strided(dense, once);
   } else if (is_dense(once)) {
     context_.queue.memcpy(dense.data, once.data, bytes);
@@ -96,17 +99,19 @@ MatrixView Staging::bring_result(const MatrixView& v, bool overlaps) {
   if (!overlaps && usable(v)) return v;
   const MatrixView dense = dense_copy_of(v, "the result", overlaps ? "it overlaps an operand" : nullptr);
   result_ = v;
-  if (!direct_ && !is_dense(v)) bounce_ = memory_.take(static_cast<std::size_t>(dense_bytes(v)), sycl::usm::alloc::host);
+  far_result_ = !host_reachable(context_, v.data);
+  if (!far_result_ && !direct_ && !is_dense(v)) bounce_ = memory_.take(static_cast<std::size_t>(dense_bytes(v)), sycl::usm::alloc::host);
   return dense;
 }
 
 void Staging::queue_copy_back() {
-  if (!result_ || direct_) return;
+  if (!result_ || direct_ || far_result_) return;
   context_.queue.memcpy(bounce_ ? bounce_ : result_->data, staged_.d.data, static_cast<std::size_t>(dense_bytes(staged_.d)));
 }
 
 void Staging::finish() {
   if (!result_) return;
+  if (far_result_) return copy(context_, *result_, staged_.d);
   if (direct_) copy_strided(*result_, staged_.d);
   if (bounce_) copy_strided(*result_, dense_like(*result_, bounce_));
 }

@@ -54,10 +54,14 @@ class Staging {
   const bool direct_;  ///< both sides reach the copies: the host fills and empties them in place
   Operands staged_;
   std::optional<MatrixView> result_;  ///< the caller's D, where it was staged
+  bool far_result_ = false;           ///< the processor does not reach it
   void* bounce_ = nullptr;            ///< host copy of a staged D that cannot be copied straight to the caller
   Borrowed memory_;
   std::string copies_;  ///< of description()
 };
+
+/// dst ← src wherever they live: see sycl_mat/array.hpp.
+void copy(Context::State& context, const MatrixView& dst, const MatrixView& src);
 
 /// Whether the processor may read and write there.
 bool host_reachable(const Context::State& context, const void* pointer);

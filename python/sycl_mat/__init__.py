@@ -15,6 +15,7 @@ try:
 except ImportError as error:
     raise _runtime.explain_import_failure(error) from error
 
+from ._array import Array, Event, asarray, empty, from_dlpack, full, zeros
 from ._core import (
     Device,
     Kernel,
@@ -43,11 +44,13 @@ from .errors import (
 from .tuning import TuneReport, tune
 
 __all__ = [
+    "Array",
     "CompileError",
     "Device",
     "DeviceError",
     "DimensionError",
     "Error",
+    "Event",
     "Explanation",
     "InputError",
     "Kernel",
@@ -60,12 +63,17 @@ __all__ = [
     "TuneReport",
     "UnsupportedError",
     "__version__",
+    "asarray",
     "devices",
+    "empty",
     "explain",
+    "from_dlpack",
+    "full",
     "gemm",
     "kernels",
     "last_kernel",
     "matmul",
     "set_default_device",
     "tune",
+    "zeros",
 ]

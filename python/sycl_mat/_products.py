@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _core
+from . import _array, _core
 from ._core import Device, PackParams, TileOptions, TileParams
 from .errors import DimensionError, SizeError, UnsupportedError
 
@@ -44,7 +44,10 @@ def _overrides_ufuncs(x: object) -> bool:
 
 
 def _as_array(x: Any, name: str) -> Array:
-    array = np.asarray(x)
+    if isinstance(x, _array.Array):
+        array = x._view
+    else:
+        array = np.asarray(x)
     if array.dtype == object:
         raise UnsupportedError(f"{name} is an array of Python objects, for which there is no kernel")
     if array.ndim == 0:
@@ -124,6 +127,25 @@ def _store(out: Array, result: Array) -> None:
         ) from None
 
 
+def _empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    try:
+        return np.empty(shape, dtype)
+    except ValueError as error:
+        raise SizeError(f"Size Error: a result of shape {shape} is larger than memory can be addressed ({error}).") from None
+
+
+class _Host:
+    """Where a product's result is made and its operands are converted, if no operand lives on a device."""
+
+    plain = staticmethod(_plain)
+    vector = staticmethod(np.ascontiguousarray)
+    empty = staticmethod(_empty)
+    store = staticmethod(_store)
+
+
+_Place = _Host | _array.Place
+
+
 def _transposed(array: Array, wanted: bool) -> Array:
     return array.swapaxes(-1, -2) if wanted and array.ndim > 1 else array
 
@@ -166,13 +188,6 @@ def _matrices(a: Array, b: Array) -> tuple[Array, Array, _Shape]:
     return a, b, _Shape((*batch, a.shape[-2], b.shape[-1]), a_is_vector, b_is_vector)
 
 
-def _empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    try:
-        return np.empty(shape, dtype)
-    except ValueError as error:
-        raise SizeError(f"Size Error: a result of shape {shape} is larger than memory can be addressed ({error}).") from None
-
-
 def _wrap(result: Any, a: Any, b: Any, out: Any) -> Any:
     """What NumPy's ufuncs do for subclasses: the operand of the highest priority decides what the result becomes."""
     if out is not None:
@@ -205,12 +220,15 @@ def matmul_any(
 ) -> Any:
     """`sycl_mat.matmul` for operands that need looking at."""
     options = _Options(device, kernel, params, backend, precision)
-    if any(map(_overrides_ufuncs, (a, b, out))):
+    a, b = _array.as_operand(a), _array.as_operand(b)
+    place = _array.place_of({"a": a, "b": b, "out": out}, device)
+    if place is None and any(map(_overrides_ufuncs, (a, b, out))):
         if not options.nothing_forced or transpose_a or transpose_b:
             raise UnsupportedError("an operand that computes its own products takes no options")
         return np.matmul(a, b) if out is None else np.matmul(a, b, out=out)
-    result = _run(_as_array(a, "a"), _as_array(b, "b"), options, out=out, transpose_a=bool(transpose_a), transpose_b=bool(transpose_b))
-    return _wrap(result, a, b, out)
+    call = _prepare(a, b, options, place, out=out, transpose_a=bool(transpose_a), transpose_b=bool(transpose_b))
+    _core.product(*call.arguments())
+    return _finish(call, a, b, out)
 
 
 class _Call(NamedTuple):
@@ -228,6 +246,7 @@ class _Call(NamedTuple):
     options: _Options
     shape: _Shape
     out: Array | None  # still to be filled from `result`; None: `result` is a view of the caller's array, or new
+    place: _Place
 
     def arguments(self) -> tuple[Any, ...]:
         return (
@@ -236,16 +255,16 @@ class _Call(NamedTuple):
         )
 
 
-def _bias(bias: Array, shape: _Shape, dtype: np.dtype[Any]) -> tuple[Array, int]:
+def _bias(bias: Array, shape: _Shape, dtype: np.dtype[Any], place: _Place) -> tuple[Array, int]:
     """The bias as a dense vector, and the axis of the result along which it runs (0 rows, 1 columns)."""
     rows, cols = shape.full[-2:]
     full = shape.expand(bias) if bias.ndim > 0 else bias
     if full.ndim == 2 and full.shape == (rows, 1) and rows != 1:
-        return np.ascontiguousarray(full[:, 0], dtype), 0
+        return place.vector(full[:, 0], dtype), 0
     if full.ndim <= 1 or (full.ndim == 2 and full.shape[0] == 1):
         vector = full.reshape(-1)
         if vector.size == cols or vector.size == 1:
-            return np.ascontiguousarray(np.broadcast_to(vector, (cols,)), dtype), 1
+            return place.vector(np.broadcast_to(vector, (cols,)), dtype), 1
     raise SizeError(
         f"Size Error: a bias of shape {bias.shape} fits neither the columns nor the rows of a result of shape {shape.reduced}: "
         f"({cols},) adds one value a column, ({rows}, 1) one value a row."
@@ -253,20 +272,27 @@ def _bias(bias: Array, shape: _Shape, dtype: np.dtype[Any]) -> tuple[Array, int]
 
 
 def _prepare(
-    a: Array,
-    b: Array,
+    left: Any,
+    right: Any,
     options: _Options,
+    on: _array.Place | None,
     *,
-    c: Array | None = None,
+    c: Any = None,
     alpha: float = 1.0,
     beta: float = 0.0,
-    bias: Array | None = None,
+    bias: Any = None,
     activation: str | None = None,
     out: Any = None,
     transpose_a: bool = False,
     transpose_b: bool = False,
 ) -> _Call:
-    a, b, shape = _matrices(_transposed(a, transpose_a), _transposed(b, transpose_b))
+    place: _Place = on or _Host()
+    if on is not None:
+        options = options._replace(device=on.device)
+    if isinstance(out, _array.Array):
+        out = out._view
+    c, bias = _optional(c), _optional(bias)
+    a, b, shape = _matrices(_transposed(_as_array(left, "a"), transpose_a), _transposed(_as_array(right, "b"), transpose_b))
     common = _promote(a.dtype, b.dtype)
     _check_kernel_type(common)
     read_c = c is not None and beta != 0
@@ -281,7 +307,7 @@ def _prepare(
             common = wide
             _check_kernel_type(common)
     dtype = _result_type(common)
-    a, b = _plain(a, common), _plain(b, common)
+    a, b = place.plain(a, common), place.plain(b, common)
 
     expanded_c = None
     if c is not None:
@@ -289,10 +315,10 @@ def _prepare(
             expanded_c = np.broadcast_to(shape.expand(c) if c.ndim > 0 else c, shape.full)
         except ValueError:
             raise SizeError(f"Size Error: c of shape {c.shape} does not broadcast to the result's {shape.reduced}.") from None
-        expanded_c = _plain(expanded_c, dtype) if read_c else None
+        expanded_c = place.plain(expanded_c, dtype) if read_c else None
     bias_axis = 1
     if bias is not None:
-        bias, bias_axis = _bias(bias, shape, _accumulator(common))
+        bias, bias_axis = _bias(bias, shape, _accumulator(common), place)
 
     target = None
     if out is not None:
@@ -302,9 +328,9 @@ def _prepare(
             inputs.append(expanded_c)
         if _usable(target, dtype, shape.reduced) and not any(np.may_share_memory(x, target) for x in inputs):
             direct = shape.expand(target.view(np.ndarray))
-            return _Call(a, b, expanded_c, direct, alpha, beta, bias, bias_axis, activation or "none", options, shape, None)
-    result = _empty(shape.full, dtype)
-    return _Call(a, b, expanded_c, result, alpha, beta, bias, bias_axis, activation or "none", options, shape, target)
+            return _Call(a, b, expanded_c, direct, alpha, beta, bias, bias_axis, activation or "none", options, shape, None, place)
+    result = place.empty(shape.full, dtype)
+    return _Call(a, b, expanded_c, result, alpha, beta, bias, bias_axis, activation or "none", options, shape, target, place)
 
 
 def _same_memory(c: Array, shape: _Shape, target: Array) -> bool:
@@ -315,13 +341,20 @@ def _same_memory(c: Array, shape: _Shape, target: Array) -> bool:
     return view.ctypes.data == c.ctypes.data and view.strides == c.strides
 
 
-def _run(a: Array, b: Array, options: _Options, **rest: Any) -> Array:
-    call = _prepare(a, b, options, **rest)
-    _core.product(*call.arguments())
-    result: Array = call.result.reshape(call.shape.reduced) if call.out is None else call.out
+def _optional(x: Any) -> Array | None:
+    if isinstance(x, _array.Array):
+        return x._view
+    return None if x is None else np.asarray(x)
+
+
+def _finish(call: _Call, a: Any, b: Any, out: Any) -> Any:
+    """What the caller gets, once the product has run (or, for Arrays, is in their device's queue)."""
+    result: Array = call.result.reshape(call.shape.reduced)
     if call.out is not None:
-        _store(call.out, call.result.reshape(call.shape.reduced))
-    return result
+        call.place.store(call.out, result)
+    if out is None and isinstance(call.place, _array.Place):
+        return _array.Array._over(result, call.place.device)
+    return _wrap(result, a, b, out)
 
 
 def gemm(
@@ -335,12 +368,13 @@ def gemm(
     transpose_b: bool = False,
     bias: ArrayLike | None = None,
     activation: ActivationName | None = None,
-    out: Array | None = None,
+    out: Any = None,
     device: DeviceLike = None,
     kernel: str | None = None,
     params: ParamsLike = None,
     backend: str | None = None,
     precision: str | None = None,
+    wait: bool = True,
 ) -> Any:
     """activation(alpha · op(a) · op(b) + beta · c + bias), in one kernel.
 
@@ -348,23 +382,28 @@ def gemm(
     c: broadcasts to the result's shape; never read where beta is 0. ``out=c`` updates in place.
     bias: shape (N,) adds one value a column, shape (M, 1) one value a row.
     activation: relu, gelu (by the error function), sigmoid, tanh or silu.
+    wait: False returns an ``Event`` at once; its ``wait()`` gives the result. Until then leave the operands and ``out`` alone.
     The other arguments, the result and the errors are those of ``matmul``.
     """
-    arrays = (_as_array(a, "a"), _as_array(b, "b"))
-    options = _Options(device, kernel, params, backend, precision)
-    result = _run(
-        *arrays,
-        options,
-        c=None if c is None else np.asarray(c),
+    a, b, c, bias = (_array.as_operand(x) for x in (a, b, c, bias))
+    call = _prepare(
+        a,
+        b,
+        _Options(device, kernel, params, backend, precision),
+        _array.place_of({"a": a, "b": b, "c": c, "bias": bias, "out": out}, device),
+        c=c,
         alpha=float(alpha),
         beta=float(beta),
-        bias=None if bias is None else np.asarray(bias),
+        bias=bias,
         activation=activation,
         out=out,
         transpose_a=transpose_a,
         transpose_b=transpose_b,
     )
-    return _wrap(result, a, b, out)
+    pending = _core.product(*call.arguments(), wait=wait)
+    if wait:
+        return _finish(call, a, b, out)
+    return _array.Event(pending, lambda: _finish(call, a, b, out))
 
 
 @dataclass(frozen=True)
@@ -411,7 +450,7 @@ def explain(
     transpose_b: bool = False,
     bias: ArrayLike | None = None,
     activation: ActivationName | None = None,
-    out: Array | None = None,
+    out: Any = None,
     device: DeviceLike = None,
     kernel: str | None = None,
     params: ParamsLike = None,
@@ -419,14 +458,16 @@ def explain(
     precision: str | None = None,
 ) -> Explanation:
     """What ``matmul`` or ``gemm`` would run for these arguments, and why. Computes nothing, but may compile the kernel."""
+    a, b, c, bias = (_array.as_operand(x) for x in (a, b, c, bias))
     call = _prepare(
-        _as_array(a, "a"),
-        _as_array(b, "b"),
+        a,
+        b,
         _Options(device, kernel, params, backend, precision),
-        c=None if c is None else np.asarray(c),
+        _array.place_of({"a": a, "b": b, "c": c, "bias": bias, "out": out}, device),
+        c=c,
         alpha=float(alpha),
         beta=float(beta),
-        bias=None if bias is None else np.asarray(bias),
+        bias=bias,
         activation=activation,
         out=out,
         transpose_a=transpose_a,
