@@ -404,9 +404,7 @@ def asarray(x: Any, dtype: DTypeLike = None, *, device: DeviceLike = None, memor
     return Array._over(_upload(host, target, memory or "device"), target)
 
 
-def empty(
-    shape: int | tuple[int, ...], dtype: DTypeLike = np.float32, *, device: DeviceLike = None, memory: MemoryName = "shared"
-) -> Any:
+def empty(shape: int | tuple[int, ...], dtype: DTypeLike = np.float32, *, device: DeviceLike = None, memory: MemoryName = "shared") -> Any:
     """An uninitialised array in memory of the device.
 
     memory: 'shared' and 'host' give a NumPy array, which products on this device read and write in place, views of it too;
@@ -442,9 +440,7 @@ def full(
     return array
 
 
-def zeros(
-    shape: int | tuple[int, ...], dtype: DTypeLike = np.float32, *, device: DeviceLike = None, memory: MemoryName = "shared"
-) -> Any:
+def zeros(shape: int | tuple[int, ...], dtype: DTypeLike = np.float32, *, device: DeviceLike = None, memory: MemoryName = "shared") -> Any:
     """`empty`, filled with zeros."""
     return full(shape, 0, dtype, device=device, memory=memory)
 

@@ -122,9 +122,7 @@ def _store(out: Array, result: Array) -> None:
     try:
         np.copyto(out, result, casting="same_kind")
     except ValueError:
-        raise SizeError(
-            f"Size Error: non-broadcastable output operand: the result is {result.shape}, out is {out.shape}."
-        ) from None
+        raise SizeError(f"Size Error: non-broadcastable output operand: the result is {result.shape}, out is {out.shape}.") from None
 
 
 def _empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

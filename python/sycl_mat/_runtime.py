@@ -24,8 +24,7 @@ def _prefixes() -> Iterator[Path]:
     """Where a wheel's ``lib`` may be when its record is no help, nearest first."""
     package = Path(__file__).resolve().parent
     yield package.parent  # pip install --prefix into the folder of a --target installation
-    for parent in package.parents[1:4]:
-        yield parent
+    yield from package.parents[1:4]
     yield Path(sys.prefix)
     if site.ENABLE_USER_SITE:
         yield Path(site.getuserbase())

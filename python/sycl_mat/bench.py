@@ -116,7 +116,13 @@ class Row:
     def as_dict(self) -> dict[str, Any]:
         s = self.shape
         return {
-            **{"m": s.m, "n": s.n, "k": s.k, "layout": s.layout, "batch": s.batch, "group": s.group, "dtype": self.dtype},
+            "m": s.m,
+            "n": s.n,
+            "k": s.k,
+            "layout": s.layout,
+            "batch": s.batch,
+            "group": s.group,
+            "dtype": self.dtype,
             "results": [r.as_dict() for r in self.results],
             "skipped": self.skipped,
         }
@@ -126,8 +132,9 @@ def dtype_from_name(name: str) -> np.dtype[Any]:
     if name == "bfloat16":
         import ml_dtypes
 
-        return np.dtype(ml_dtypes.bfloat16)
-    return np.dtype(name)
+        name = ml_dtypes.bfloat16
+    kind: np.dtype[Any] = np.dtype(name)
+    return kind
 
 
 def operands(shape: Shape, dtype: str, seed: int = 0) -> tuple[Array, Array]:
@@ -196,7 +203,7 @@ def _roundoff(out: np.dtype[Any]) -> tuple[float, float]:
 
 
 def _time(run: Callable[[], object], seconds: float, number: int, most: int = 10_000) -> list[float]:
-    samples = []
+    samples: list[float] = []
     end = time.perf_counter() + seconds
     while len(samples) < most:
         begin = time.perf_counter()

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import numpy as np
 import typer
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -52,23 +53,24 @@ def devices(everything: Annotated[bool, typer.Option("--all", help="Every proper
             for name in (n for n in dir(device) if not n.startswith("_")):
                 console.print(f"{name:<20} {getattr(device, name)}", highlight=False)
         return
-    table = Table("device=", "name", "units", "local memory", "vector / sub-groups", "group", "shares memory", "driver", "fingerprint")
+    table = Table("device=", "name", "units", "group", "local\nmemory", "vector or\nsub-groups", "reads\nin place", box=box.SIMPLE_HEAD)
     for device in found:
-        width = str(device.vector_width) if device.type == "cpu" else ", ".join(map(str, device.sub_group_sizes)) or str(device.vector_width)
-        shares = "any array" if device.usm_system else "shared arrays" if device.unified_memory else "no"
+        width = (
+            str(device.vector_width) if device.type == "cpu" else ", ".join(map(str, device.sub_group_sizes)) or str(device.vector_width)
+        )
+        shares = "any array" if device.usm_system else "shared" if device.unified_memory else "no"
         table.add_row(
             device.selector,
             f"{device.name}\n[dim]{device.type}, {device.architecture}[/dim]",
             str(device.compute_units),
+            str(device.max_work_group_size),
             _size(device.local_memory),
             width,
-            str(device.max_work_group_size),
             shares,
-            device.driver_version,
-            device.fingerprint,
         )
     console.print(table)
-    console.print(f"default: [bold]{_core.current_device().selector}[/bold] (the first; ONEAPI_DEVICE_SELECTOR and device= change it)")
+    console.print(f"default: [bold]{_core.current_device().selector}[/bold]; device= and ONEAPI_DEVICE_SELECTOR change it")
+    console.print("driver, caches, fingerprint and more: sycl-mat devices --all", style="dim")
 
 
 @app.command(name="doctor", epilog="Example: sycl-mat doctor")
@@ -87,7 +89,7 @@ def doctor_command() -> None:
 @app.command(epilog="Example: sycl-mat kernels")
 def kernels() -> None:
     """List the kernels; each can be forced by matmul(..., kernel=name)."""
-    table = Table("kernel", "constants", "what it is")
+    table = Table("kernel", "constants", "what it is", box=box.SIMPLE_HEAD)
     for kernel in _core.kernels():
         table.add_row(kernel.name, kernel.params, kernel.summary)
     console.print(table)

@@ -14,12 +14,14 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from . import _core, peers
 from .bench import Row, geometric_mean, measure
+from .errors import Error
 from .shapes import Shape, read_shapes, squares
 
 console = Console()
@@ -61,14 +63,13 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _environment(device: _core.Device, peak: float | None) -> dict[str, Any]:
+def _environment(device: _core.Device) -> dict[str, Any]:
     record: dict[str, Any] = {
         "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "device": device.name,
         "fingerprint": device.fingerprint,
         "driver": device.driver_version,
         "compute_units": device.compute_units,
-        "peak_gflops": peak,
         "system": platform.platform(),
         "python": platform.python_version(),
         "versions": _versions(),
@@ -84,48 +85,57 @@ def _environment(device: _core.Device, peak: float | None) -> dict[str, Any]:
 
 
 def _peak(device: _core.Device, dtype: str) -> float | None:
-    measured: float | None = _core.fma_peak(device, dtype) if hasattr(_core, "fma_peak") else None
-    return measured
+    try:
+        return _core.fma_peak(device, dtype)
+    except Error:
+        return None  # this device cannot run it: the other figures still count
+
+
+def _new_table(title: str) -> Table:
+    """Fits 80 columns: no frame, little padding."""
+    return Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
 
 
 def _table(rows: Sequence[Row], names: Sequence[str], peaks: dict[str, float | None]) -> Table:
-    table = Table(title="GFLOP/s, best of quiet blocks", title_justify="left")
-    table.add_column("shape")
-    if len({row.dtype for row in rows}) > 1:
-        table.add_column("dtype")
+    several_types = len({row.dtype for row in rows}) > 1
+    table = _new_table("GFLOP/s, best of quiet blocks")
+    table.add_column("\nshape", no_wrap=True)
+    if several_types:
+        table.add_column("\ndtype", no_wrap=True)
     for name in names:
-        table.add_column(name, justify="right", style="bold" if name == "sycl_mat" else "")
-    table.add_column("spread", justify="right")
-    table.add_column("× best peer", justify="right")
-    table.add_column("% of peak", justify="right")
-    table.add_column("kernel")
-    table.add_column("right")
+        table.add_column(_heading(name), justify="right", style="bold" if name == "sycl_mat" else "", no_wrap=True)
+    table.add_column("\nspread", justify="right", no_wrap=True)
+    table.add_column("× best\npeer", justify="right", no_wrap=True)
+    table.add_column("% of\npeak", justify="right", no_wrap=True)
+    table.add_column("\nkernel", no_wrap=True)
+    table.add_column("\nright", no_wrap=True)
     for row in rows:
         mine = row.of("sycl_mat")
-        cells = [row.shape.label]
-        if len({r.dtype for r in rows}) > 1:
-            cells.append(row.dtype)
-        for name in names:
-            result = row.of(name)
-            cells.append("-" if result is None else f"{result.gflops:.1f}")
         ratio = row.ratio("sycl_mat")
         peak = peaks.get(row.dtype)
-        cells += [
+        table.add_row(
+            row.shape.label,
+            *([row.dtype] if several_types else []),
+            *("-" if (result := row.of(name)) is None else f"{result.gflops:.1f}" for name in names),
             "-" if mine is None else f"{mine.quiet.spread:.0%}",
             "-" if ratio is None else f"[{'green' if ratio >= 1 else 'yellow' if ratio >= 0.95 else 'red'}]{ratio:.2f}[/]",
             "-" if mine is None or not peak else f"{mine.gflops / peak:.0%}",
             "-" if mine is None else mine.kernel,
-            "[green]yes[/]" if all(r.verified for r in row.results) else "[red]NO[/]",
-        ]
-        table.add_row(*cells)
+            "[green]yes[/]" if all(result.verified for result in row.results) else "[red]NO[/]",
+        )
     return table
 
 
+def _heading(name: str) -> str:
+    """On two lines, the lower one filled."""
+    return name.replace(", ", "\n") if ", " in name else f"\n{name}"
+
+
 def _interleaved_table(rows: Sequence[Row], names: Sequence[str]) -> Table:
-    table = Table(title="GFLOP/s, one call each in turn, median", title_justify="left")
-    table.add_column("shape")
+    table = _new_table("GFLOP/s, one call each in turn, median")
+    table.add_column("\nshape", no_wrap=True)
     for name in names:
-        table.add_column(name, justify="right")
+        table.add_column(_heading(name), justify="right", no_wrap=True)
     for row in rows:
         results = [row.of(name) for name in names]
         table.add_row(row.shape.label, *("-" if r is None or not r.interleaved.samples else f"{r.interleaved_gflops:.1f}" for r in results))
@@ -143,7 +153,9 @@ def _summary(rows: Sequence[Row]) -> str:
 
 def bench(
     sizes: Annotated[str, typer.Option(help="square sizes, with commas between them")] = "512,1024,2048,4096",
-    shapes: Annotated[Path | None, typer.Option(help="a file like bench/shapes.toml instead of --sizes", exists=True, dir_okay=False)] = None,
+    shapes: Annotated[
+        Path | None, typer.Option(help="a file like bench/shapes.toml instead of --sizes", exists=True, dir_okay=False)
+    ] = None,
     group: Annotated[list[str] | None, typer.Option(help="only these groups of --shapes")] = None,
     device: Annotated[str | None, typer.Option(help="'cpu', 'gpu', 'gpu:1', 'level_zero:0'")] = None,
     dtype: Annotated[str, typer.Option(help="element types, with commas between them")] = "float32",
@@ -178,11 +190,14 @@ def bench(
     names = [contender.name for contender in contenders if any(row.of(contender.name) for row in rows)]
     console.print(_table(rows, names, peaks))
     if any(peaks.values()):
-        console.print("peak: " + ", ".join(f"{kind} {peak:.0f} GFLOP/s" for kind, peak in peaks.items() if peak) + ", measured now", style="dim")
+        console.print(
+            "peak: " + ", ".join(f"{kind} {peak:.0f} GFLOP/s" for kind, peak in peaks.items() if peak) + ", measured now", style="dim"
+        )
     if interleave:
         console.print(_interleaved_table(rows, names))
         console.print(
-            "Interleaved figures are lower for whoever runs after NumPy: its worker threads spin for up to 0.25 s after each call.", style="dim"
+            "Interleaved figures are lower for whoever runs after NumPy: its worker threads spin for up to 0.25 s after each call.",
+            style="dim",
         )
     for row in rows:
         for name, reason in row.skipped.items():
@@ -190,7 +205,7 @@ def bench(
     console.print(_summary(rows))
     if json_file:
         json_file.parent.mkdir(parents=True, exist_ok=True)
-        content = {"environment": _environment(chosen, peaks.get("float32")), "peaks_gflops": peaks, "rows": [row.as_dict() for row in rows]}
+        content = {"environment": _environment(chosen), "peaks_gflops": peaks, "rows": [row.as_dict() for row in rows]}
         json_file.write_text(json.dumps(content, indent=1) + "\n")
         console.print(f"figures: {json_file}")
     if plot:

@@ -143,9 +143,7 @@ def _intel_gpu(machine: Machine) -> Iterator[Finding]:
             f"containers: docker run --device {machine.render_nodes}; else: a kernel with i915 or xe for this GPU",
         )
     elif not any(os.access(node, os.R_OK | os.W_OK) for node in nodes):
-        yield Finding(
-            "problem", f"no permission to use {nodes[0]}", "sudo usermod -aG render,video $USER, then log in again"
-        )
+        yield Finding("problem", f"no permission to use {nodes[0]}", "sudo usermod -aG render,video $USER, then log in again")
     else:
         yield Finding("ok", f"Intel GPU at {nodes[0]}")
     if not _loads("libze_loader.so.1"):

@@ -88,7 +88,22 @@ def onemkl_contender() -> Contender | None:
         trans_b, ldb = layout(b)
         m, n, k = out.shape[0], out.shape[1], a.shape[1]
         function(
-            *(_ROW_MAJOR, trans_a, trans_b, m, n, k, 1.0, a.ctypes.data, lda, b.ctypes.data, ldb, 0.0, out.ctypes.data, out.strides[0] // out.itemsize)
+            *(
+                _ROW_MAJOR,
+                trans_a,
+                trans_b,
+                m,
+                n,
+                k,
+                1.0,
+                a.ctypes.data,
+                lda,
+                b.ctypes.data,
+                ldb,
+                0.0,
+                out.ctypes.data,
+                out.strides[0] // out.itemsize,
+            )
         )
 
     return Contender("oneMKL", run, peer=True, stacks=False)

@@ -51,7 +51,9 @@ def plot_sizes(rows: Sequence[Row], peak: float | None, device: str, path: Path)
         )
     if peak:
         axes.axhline(peak, color="#444444", linestyle=":", linewidth=1)
-        axes.annotate(f"peak of fused multiply-adds: {peak:.0f}", (axes.get_xlim()[0], peak), (4, 3), textcoords="offset points", fontsize=8)
+        axes.annotate(
+            f"peak of fused multiply-adds: {peak:.0f}", (axes.get_xlim()[0], peak), (4, 3), textcoords="offset points", fontsize=8
+        )
     sizes = sorted({row.shape.n for row in rows})
     axes.set_xscale("log", base=2)
     axes.set_xticks(sizes, [str(size) for size in sizes], rotation=0 if len(sizes) < 10 else 60)

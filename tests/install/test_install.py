@@ -101,7 +101,9 @@ def test_a_path_with_spaces_and_umlauts(fresh: Path, tmp_path: Path) -> None:
 
 def test_new_constants_compile_without_the_systems_headers(fresh: Path, tmp_path: Path) -> None:
     """In a mount namespace of its own, with nothing in the folders where a compiler keeps its headers."""
-    hide = " && ".join(f"if [ -d {folder} ]; then mount -t tmpfs none {folder}; fi" for folder in ("/usr/include", "/usr/lib/gcc", "/usr/local/include"))
+    hide = " && ".join(
+        f"if [ -d {folder} ]; then mount -t tmpfs none {folder}; fi" for folder in ("/usr/include", "/usr/lib/gcc", "/usr/local/include")
+    )
     namespace = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]
     if shutil.which("unshare") is None or subprocess.run([*namespace, "sh", "-c", hide], capture_output=True, check=False).returncode != 0:
         pytest.skip("no mount namespaces here: headers cannot be hidden")

@@ -72,7 +72,14 @@ def test_shapes_file() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "nonsense", "[[group]]\nshapes=[[1,2,0]]", "[[group]]\nshapes=[[1,2,3]]\nlayouts=['XY']", "[[group]]\nshape=[[1,2,3]]", "[[group]]\nshapes=[7]"],
+    [
+        "",
+        "nonsense",
+        "[[group]]\nshapes=[[1,2,0]]",
+        "[[group]]\nshapes=[[1,2,3]]\nlayouts=['XY']",
+        "[[group]]\nshape=[[1,2,3]]",
+        "[[group]]\nshapes=[7]",
+    ],
 )
 def test_bad_shapes_files_name_the_file(text: str, tmp_path: Path) -> None:
     path = tmp_path / "shapes.toml"

@@ -77,8 +77,12 @@ def test_bench(tmp_path: Path) -> None:
 def test_bench_of_a_file_of_shapes(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     shapes, picture = tmp_path / "shapes.toml", tmp_path / "ratio.svg"
-    shapes.write_text('[[group]]\nname = "some"\nlayouts = ["NT", "TN"]\nshapes = [[10, 20, 30]]\n[[group]]\nbatch = 5\nshapes = [[4, 4, 4]]\n')
-    result = runner.invoke(app, ["bench", "--shapes", str(shapes), "--seconds", "0.01", "--no-blog", "--plot", str(picture), "--dtype", "float64"])
+    shapes.write_text(
+        '[[group]]\nname = "some"\nlayouts = ["NT", "TN"]\nshapes = [[10, 20, 30]]\n[[group]]\nbatch = 5\nshapes = [[4, 4, 4]]\n'
+    )
+    result = runner.invoke(
+        app, ["bench", "--shapes", str(shapes), "--seconds", "0.01", "--no-blog", "--plot", str(picture), "--dtype", "float64"]
+    )
     assert result.exit_code == 0, result.output
     assert "10×20×30 TN" in result.output
     assert "<svg" in picture.read_text()

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracle import assert_product, small_integers
 
 import sycl_mat
+from oracle import assert_product, small_integers
 
 FLOATS = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16]
 SIZES = [0, 1, 2, 3, 7, 16, 17, 31, 64, 65]

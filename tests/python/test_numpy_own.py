@@ -40,6 +40,6 @@ def test_out(name: str) -> None:
     getattr(case, name)()
 
 
-@pytest.mark.parametrize("args", [mark for mark in theirs.TestMatmul.test_dot_equivalent.pytestmark[0].args[1]])  # type: ignore[attr-defined]
+@pytest.mark.parametrize("args", list(theirs.TestMatmul.test_dot_equivalent.pytestmark[0].args[1]))  # type: ignore[attr-defined]
 def test_dot_equivalent(args: Any) -> None:
     np.testing.assert_equal(sycl_mat.matmul(*args), np.dot(*args))

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracle import assert_product, bound
 
 import sycl_mat
+from oracle import assert_product, bound
 from sycl_mat import _core, _runtime
 
 ml_dtypes = pytest.importorskip("ml_dtypes")

@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from oracle import assert_product
 
 import sycl_mat
+from oracle import assert_product
 
 
 def run(code: str, timeout: float = 120, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -194,9 +194,7 @@ def test_the_environment_variable_for_devices_is_honoured() -> None:
 
 
 def test_without_a_device_the_error_says_what_to_do() -> None:
-    done = run(
-        "import numpy as np, sycl_mat; a = np.ones((99, 99), 'f4'); sycl_mat.matmul(a, a)", ONEAPI_DEVICE_SELECTOR="level_zero:31"
-    )
+    done = run("import numpy as np, sycl_mat; a = np.ones((99, 99), 'f4'); sycl_mat.matmul(a, a)", ONEAPI_DEVICE_SELECTOR="level_zero:31")
     assert "DeviceError" in done.stderr
     assert "sycl-mat doctor" in done.stderr or "pip install" in done.stderr
 

@@ -1,0 +1,364 @@
+"""Types of the native module. Written by tools/make_stubs.py; a test compares."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import ArrayLike, NDArray
+
+__version__: str
+
+
+class TileParams:
+    """
+    The six constants of the tiled kernels. A work-group of tile_m × tile_n work-items computes a block of
+    (tile_m·batch_m) × (tile_n·batch_n) results, walking K in steps of tile_k; every load moves `chunk` elements.
+    """
+
+    def __init__(self, tile_m: int = 16, tile_n: int = 16, tile_k: int = 16, batch_m: int = 4, batch_n: int = 4, chunk: int = 4) -> None: ...
+
+    @property
+    def tile_m(self) -> int:
+        """work-items of a group along M"""
+
+    @property
+    def tile_n(self) -> int:
+        """work-items of a group along N"""
+
+    @property
+    def tile_k(self) -> int:
+        """depth of a tile"""
+
+    @property
+    def batch_m(self) -> int:
+        """rows a work-item computes"""
+
+    @property
+    def batch_n(self) -> int:
+        """columns a work-item computes"""
+
+    @property
+    def chunk(self) -> int:
+        """elements a load moves"""
+
+    def asdict(self) -> dict[str, int]:
+        """The constants by name."""
+
+    def replace(self, **changes: int) -> TileParams:
+        """A copy with some constants changed."""
+
+    def __repr__(self) -> str: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+    def __reduce__(self) -> tuple[type[TileParams], tuple[int, ...]]: ...
+
+class TileOptions:
+    """
+    The other choices inside the tiled kernel; pass `params=(TileParams(...), TileOptions(...))`.
+    """
+
+    def __init__(self, a_transposed: int = 1, pad: int = 4, strided: int = 1, order: int = 1, ahead: int = 1, local: int = 1, sub_group: int = 0, split_k: int = 1, swizzle: int = 0) -> None: ...
+
+    @property
+    def a_transposed(self) -> int:
+        """local copy of A stored [k][m]"""
+
+    @property
+    def pad(self) -> int:
+        """elements added to a row of local memory"""
+
+    @property
+    def strided(self) -> int:
+        """
+        rows and columns of a work-item: 0 contiguous, 1 strided in chunks of 4
+        """
+
+    @property
+    def order(self) -> int:
+        """products of a k: 0 row by row, 1 serpentine"""
+
+    @property
+    def ahead(self) -> int:
+        """1: read the next k's fragments before the present products"""
+
+    @property
+    def local(self) -> int:
+        """0: no local memory"""
+
+    @property
+    def sub_group(self) -> int:
+        """required sub-group size, 0: the compiler's choice"""
+
+    @property
+    def split_k(self) -> int:
+        """groups that share one block of C along K"""
+
+    @property
+    def swizzle(self) -> int:
+        """block rows walked together, 0: row by row"""
+
+    def asdict(self) -> dict[str, int]:
+        """The constants by name."""
+
+    def replace(self, **changes: int) -> TileOptions:
+        """A copy with some constants changed."""
+
+    def __repr__(self) -> str: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+    def __reduce__(self) -> tuple[type[TileOptions], tuple[int, ...]]: ...
+
+class PackParams:
+    """The constants of the packed (CPU) kernel."""
+
+    def __init__(self, mr: int = 6, nv: int = 4, kc: int = 512, mc: int = 0, nc: int = 2048, pack: int = 2) -> None: ...
+
+    @property
+    def mr(self) -> int:
+        """rows of the micro-kernel"""
+
+    @property
+    def nv(self) -> int:
+        """vectors of the micro-kernel's row"""
+
+    @property
+    def kc(self) -> int:
+        """depth of a packed block of B"""
+
+    @property
+    def mc(self) -> int:
+        """rows of A a core walks before the next block of B, 0: all of its rows"""
+
+    @property
+    def nc(self) -> int:
+        """columns of a packed block of B"""
+
+    @property
+    def pack(self) -> int:
+        """0: B read in place, 1: packed before use, 2: packed on the way"""
+
+    def asdict(self) -> dict[str, int]:
+        """The constants by name."""
+
+    def replace(self, **changes: int) -> PackParams:
+        """A copy with some constants changed."""
+
+    def __repr__(self) -> str: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+    def __reduce__(self) -> tuple[type[PackParams], tuple[int, ...]]: ...
+
+class Device:
+    """
+    What matters of a device for a matrix product. Sizes are in bytes; 0 means unknown.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def vendor(self) -> str: ...
+
+    @property
+    def platform(self) -> str: ...
+
+    @property
+    def backend(self) -> str:
+        """opencl, level_zero, cuda or hip"""
+
+    @property
+    def type(self) -> str:
+        """cpu, gpu or accelerator"""
+
+    @property
+    def selector(self) -> str:
+        """what to pass as `device=`"""
+
+    @property
+    def driver_version(self) -> str: ...
+
+    @property
+    def architecture(self) -> str:
+        """tuning family"""
+
+    @property
+    def fingerprint(self) -> str:
+        """stable identity of this model of device"""
+
+    @property
+    def compute_units(self) -> int: ...
+
+    @property
+    def max_work_group_size(self) -> int: ...
+
+    @property
+    def local_memory(self) -> int: ...
+
+    @property
+    def global_memory(self) -> int: ...
+
+    @property
+    def max_allocation(self) -> int: ...
+
+    @property
+    def vector_width(self) -> int:
+        """float32 elements of the native or preferred vector"""
+
+    @property
+    def sub_group_sizes(self) -> list[int]: ...
+
+    @property
+    def l1_cache(self) -> int: ...
+
+    @property
+    def l2_cache(self) -> int: ...
+
+    @property
+    def l3_cache(self) -> int: ...
+
+    @property
+    def clock_mhz(self) -> int: ...
+
+    @property
+    def has_fp64(self) -> bool: ...
+
+    @property
+    def has_fp16(self) -> bool: ...
+
+    @property
+    def usm_device(self) -> bool: ...
+
+    @property
+    def usm_host(self) -> bool: ...
+
+    @property
+    def usm_shared(self) -> bool: ...
+
+    @property
+    def usm_system(self) -> bool:
+        """ordinary arrays go to kernels as they are"""
+
+    @property
+    def unified_memory(self) -> bool:
+        """the device shares the host's physical memory"""
+
+    def __repr__(self) -> str: ...
+
+class Kernel:
+    """A kernel that `kernel=` can force."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def summary(self) -> str: ...
+
+    @property
+    def params(self) -> str:
+        """the constants it has: none, tile or pack"""
+
+    def __repr__(self) -> str: ...
+
+def devices() -> list[Device]:
+    """
+    Every SYCL device that ONEAPI_DEVICE_SELECTOR lets through, GPUs first. Empty: none was found.
+    """
+
+def kernels() -> list[Kernel]:
+    """
+    Every kernel, in the order of the lessons; each can be forced by `kernel=name`.
+    """
+
+def last_kernel() -> str:
+    """
+    Name of the kernel that this thread's last product ran; empty before the first.
+    """
+
+def set_default_device(device: Device | str | None) -> None:
+    """
+    Which device `device=None` means from now on. Raises DeviceError, and changes nothing, where there is no such device.
+    """
+
+def current_device(device: Device | str | None = None) -> Device:
+    """The device that a product with this `device=` runs on."""
+
+def product(a: object, b: object, c: object | None, out: object, alpha: float, beta: float, bias: object | None, bias_axis: int, activation: str, device: object | None, kernel: object | None, params: object | None, backend: object | None, precision: object | None) -> None: ...
+
+def explain_product(a: object, b: object, c: object | None, out: object, alpha: float, beta: float, bias: object | None, bias_axis: int, activation: str, device: object | None, kernel: object | None, params: object | None, backend: object | None, precision: object | None) -> dict[str, Any]: ...
+
+def matmul(
+    a: ArrayLike,
+    b: ArrayLike,
+    /,
+    out: NDArray[Any] | None = None,
+    *,
+    device: Device | str | None = None,
+    kernel: str | None = None,
+    params: TileParams | PackParams | tuple[TileParams, TileOptions] | None = None,
+    backend: str | None = None,
+    precision: str | None = None,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+) -> Any:
+    """
+    The matrix product of two arrays, with the semantics of numpy.matmul.
+
+    a, b: array-likes of one or two dimensions, or stacks of matrices (…, M, K) and (…, K, N) whose leading axes broadcast.
+        float32, float64, float16, bfloat16 (ml_dtypes); int8 × int8 gives int32; mixed types promote as in NumPy.
+        Never modified; strided and transposed views are read in place where one axis has unit stride.
+    out: array for the result, of any strides; may overlap an input.
+    device: a selector ('cpu', 'gpu', 'gpu:1', 'level_zero:0') or one of devices(); None: the default device.
+    kernel: force a kernel by name, see kernels().
+    params: force its constants: TileParams, (TileParams, TileOptions) or PackParams.
+    backend: 'sycl' (default), 'onemkl', or 'auto'.
+    precision: None, 'highest' (never below IEEE arithmetic of the accumulator), 'tf32'.
+    transpose_a, transpose_b: multiply by the transpose of the last two axes; costs no copy.
+
+    Returns a new C-ordered array (a scalar for two vectors), or out.
+    Raises DimensionError, SizeError (both ValueError and RuntimeError), UnsupportedError (TypeError), ParamsError (ValueError),
+    DeviceError, CompileError, MemoryError.
+    """
+
+def cache_folder() -> str:
+    """The folder of the disk cache of compiled kernels. May not exist."""
+
+def tune(problems: list[Any], device: object | None, progress: object | None, budget: float, kernels: Sequence[str], strategy: str, seed: int, write: bool, file: str, resume: bool, record_sweep: str, most_evaluations: int, restrict: dict[str, Any]) -> dict[str, Any]: ...
+
+def try_params(problem: object, params: object | None, kernel: str, device: object | None) -> dict[str, Any]: ...
+
+def roofline(device: object | None, dtype: str) -> dict[str, Any]: ...
+
+def bound(problem: object, device: object | None) -> dict[str, Any]: ...
+
+def fma_peak(device: Device | str | None, dtype: str) -> float:
+    """The device's measured rate of multiply-adds in GFLOP/s."""
+
+def representative_problems(device: object | None) -> list[Any]: ...
+
+def user_tuning_file() -> str: ...
+
+def tuning_journal() -> str: ...
+
+def shipped_tuning_files() -> list[str]: ...
+
+def tuning_file_name(fingerprint: str) -> str: ...
+
+def read_tuning_file(file: str) -> dict[str, Any]: ...
+
+def merge_tuning_file(from_file: str, into: str) -> tuple[Any, ...]: ...
+
+def export_tuning(files: Sequence[str], fingerprint: str) -> str: ...
+
+def clear_tuning(file: str, fingerprint: str, kernel: str) -> int: ...
+
+def tuned_for(problem: object, device: object | None, kernel: str) -> object: ...
+
+def replay(file: str, strategy: str, seed: int, batch: int, most: int, use_model: bool) -> tuple[Any, ...]: ...
