@@ -44,10 +44,7 @@ def _overrides_ufuncs(x: object) -> bool:
 
 
 def _as_array(x: Any, name: str) -> Array:
-    if isinstance(x, _array.Array):
-        array = x._view
-    else:
-        array = np.asarray(x)
+    array: Array = x._view if isinstance(x, _array.Array) else np.asarray(x)
     if array.dtype == object:
         raise UnsupportedError(f"{name} is an array of Python objects, for which there is no kernel")
     if array.ndim == 0:
@@ -58,7 +55,7 @@ def _as_array(x: Any, name: str) -> Array:
 def _promote(*types: np.dtype[Any]) -> np.dtype[Any]:
     """NumPy's common type, in native byte order. Raises UnsupportedError where there is none or no kernel has it."""
     try:
-        common = np.result_type(*types).newbyteorder("=")
+        common: np.dtype[Any] = np.result_type(*types).newbyteorder("=")
     except TypeError as error:
         raise UnsupportedError(f"there is no common type of {', '.join(map(str, types))}") from error
     return common
@@ -90,7 +87,8 @@ def _plain(array: Array, dtype: np.dtype[Any]) -> Array:
     if array.dtype != dtype or not array.dtype.isnative:
         return array.astype(dtype)
     if not array.flags.aligned or any(stride % array.itemsize for stride in array.strides):
-        return array.copy()
+        copied: Array = array.copy()
+        return copied
     return array
 
 
