@@ -51,9 +51,6 @@ constexpr bool PREFERS_ALIGNED = true;
 constexpr bool PREFERS_ALIGNED = sizeof(in_t) < 4;
 #endif
 
-/// How an operand's tiles can be read: decided once for a block.
-enum Path { aligned, unaligned, masked };
-
 /// Which row (or column) of the block is number `i` of work-item `lane`: pieces of up to 4 stay together.
 template <int TILE, int BATCH>
 SYCL_MAT_INLINE int place(int lane, int i) {
@@ -70,49 +67,66 @@ struct Operand {
   static constexpr int PER_LINE = LINE / WIDTH;
   static constexpr int CHUNKS = OUTER * TILE_K / WIDTH;
   static constexpr int EACH = ceil_div(CHUNKS, ITEMS);  // chunks a work-item moves
+  static constexpr bool EVEN = ITEMS % PER_LINE == 0;   // its chunks stand below one another
   static constexpr int PITCH = (BY_K ? OUTER : TILE_K) + PAD;
   static constexpr int SIZE = ceil_div((BY_K ? TILE_K : OUTER) * PITCH, 8) * 8;
 
   const in_t* from;  // the block's element at k = 0
   index ld;
-  int outside;  // rows of the matrix from the block's first on: fewer than OUTER only in small matrices
-  Path path;
+  int outside;       // rows of the matrix from the block's first on: fewer than OUTER only in small matrices
+  bool aligned;      // as far as it matters
+  const in_t* next;  // this work-item's first chunk of the next tile
   Vector<in_t, WIDTH> chunks[EACH];
 
-  SYCL_MAT_MEMBER Operand(const in_t* matrix, index ld_, index first, index extent)
-      : from(matrix + (ALONG_K ? first * ld_ : first)), ld(ld_) {
-    outside = int(min(extent - first, OUTER));
+  SYCL_MAT_MEMBER Operand(const in_t* matrix, index ld_, index first, index extent, index begin, int item)
+      : from(matrix + (ALONG_K ? first * ld_ : first)), ld(ld_), outside(int(min(extent - first, OUTER))) {
     constexpr index bytes = WIDTH * sizeof(in_t);
-    const bool multiple = (reinterpret_cast<index>(from) | (ld * index(sizeof(in_t)))) % bytes == 0;
-    path = outside < OUTER ? masked : multiple && PREFERS_ALIGNED ? aligned : unaligned;
+    next = from + (ALONG_K ? begin : begin * ld);
+    aligned = (reinterpret_cast<index>(next) | (ld * index(sizeof(in_t)))) % bytes == 0;
+    if constexpr (EVEN) next += line_of(item, 0) * ld + column_of(item, 0);
   }
+  /// Whole tiles can be loaded by load(): no row is missing.
+  SYCL_MAT_MEMBER bool simple() const { return outside == OUTER; }
 
   /// Line and first element of this work-item's chunk number q.
   SYCL_MAT_INLINE int line_of(int item, int q) {
-    if constexpr (ITEMS % PER_LINE == 0) return item / PER_LINE + q * (ITEMS / PER_LINE);
+    if constexpr (EVEN) return item / PER_LINE + q * (ITEMS / PER_LINE);
     return (item + q * ITEMS) / PER_LINE;
   }
   SYCL_MAT_INLINE int column_of(int item, int q) {
-    if constexpr (ITEMS % PER_LINE == 0) return item % PER_LINE * WIDTH;
+    if constexpr (EVEN) return item % PER_LINE * WIDTH;
     return (item + q * ITEMS) % PER_LINE * WIDTH;
   }
   SYCL_MAT_INLINE bool has(int item, int q) { return CHUNKS % ITEMS == 0 || item + q * ITEMS < CHUNKS; }
 
-  /// Starts the loads of the tile at k0, of which `inside` elements along k exist.
-  SYCL_MAT_MEMBER void load(int item, index k0, int inside) {
-    const in_t* tile = from + (ALONG_K ? k0 : k0 * ld);
-    if (path == masked || inside < TILE_K) {
+  /// Starts the loads of the next tile, which is whole.
+  SYCL_MAT_MEMBER void load(int item) {
+    if (PREFERS_ALIGNED && aligned) {
 #pragma unroll
       for (int q = 0; q < EACH; ++q)
-        if (has(item, q)) load_masked(tile, q, line_of(item, q), column_of(item, q), inside);
-    } else if (PREFERS_ALIGNED && path == aligned && (!ALONG_K || k0 % WIDTH == 0)) {
-#pragma unroll
-      for (int q = 0; q < EACH; ++q)
-        if (has(item, q)) chunks[q] = load_aligned<WIDTH>(tile + line_of(item, q) * ld + column_of(item, q));
+        if (has(item, q)) chunks[q] = load_aligned<WIDTH>(next + offset(item, q));
     } else {
 #pragma unroll
       for (int q = 0; q < EACH; ++q)
-        if (has(item, q)) chunks[q] = load_unaligned<WIDTH>(tile + line_of(item, q) * ld + column_of(item, q));
+        if (has(item, q)) chunks[q] = load_unaligned<WIDTH>(next + offset(item, q));
+    }
+    next += ALONG_K ? index(TILE_K) : TILE_K * ld;
+  }
+  SYCL_MAT_MEMBER index offset(int item, int q) const {
+    return EVEN ? q * (ITEMS / PER_LINE) * ld : line_of(item, q) * ld + column_of(item, q);
+  }
+
+  /// The same for any tile, at k0. `inside` elements along k exist; the first `shared` were in the tile before and count as zeros.
+  SYCL_MAT_MEMBER void load_any(int item, index k0, int inside, int shared) {
+    const in_t* tile = from + (ALONG_K ? k0 : k0 * ld);
+#pragma unroll
+    for (int q = 0; q < EACH; ++q) {
+      if (!has(item, q)) continue;
+      const int line = line_of(item, q), column = column_of(item, q);
+      load_masked(tile, q, line, column, inside);
+#pragma unroll
+      for (int e = 0; e < WIDTH; ++e)
+        if ((ALONG_K ? column + e : line) < shared) chunks[q][e] = in_t(0);
     }
   }
 
@@ -125,15 +139,6 @@ struct Operand {
       const in_t x = tile[ALONG_K ? o * ld + p : p * ld + o];
       chunks[q][e] = k < inside ? x : in_t(0);
     }
-  }
-
-  /// The first `shared` elements along k were in the tile before.
-  SYCL_MAT_MEMBER void zero(int item, int shared) {
-#pragma unroll
-    for (int q = 0; q < EACH; ++q)
-#pragma unroll
-      for (int e = 0; e < WIDTH; ++e)
-        if ((ALONG_K ? column_of(item, q) + e : line_of(item, q)) < shared) chunks[q][e] = in_t(0);
   }
 
   /// Waits for the loads and puts the chunks into a page.
@@ -213,24 +218,26 @@ struct Place {
 /// Sums over k in [begin, end), through local memory.
 SYCL_MAT_INLINE void multiply_local(Sums& sums, const Args& g, const Place& at, const in_t* a, const in_t* b, index first_i, index first_j,
                                     index begin, index end) {
-  TileA tile_a(a, g.lda, first_i, g.m);
-  TileB tile_b(b, g.ldb, first_j, g.n);
+  TileA tile_a(a, g.lda, first_i, g.m, begin, at.item);
+  TileB tile_b(b, g.ldb, first_j, g.n, begin, at.item);
   auto& pages = contents(local).page;
+  const int whole = int((end - begin) / TILE_K), tiles = int((end - begin + TILE_K - 1) / TILE_K);
+  const int simple = tile_a.simple() && tile_b.simple() ? whole : 0;  // tiles that need no second look
 
-  // The tile at k0: whole where the matrix is deep enough, by moving the last one back over what the one before it had.
-  const bool movable = end >= TILE_K;
-  index shared = 0;
-  const auto load = [&](index k0) SYCL_MAT_LAMBDA {
-    shared = movable && k0 + TILE_K > end ? k0 + TILE_K - end : 0;
-    const int inside = int(min(end - k0 + shared, TILE_K));
-    tile_a.load(at.item, k0 - shared, inside);
-    tile_b.load(at.item, k0 - shared, inside);
+  const auto load = [&](int t) SYCL_MAT_LAMBDA {
+    if (t < simple) {
+      tile_a.load(at.item);
+      tile_b.load(at.item);
+    } else {
+      // The last tile is moved back over what the one before it had, if the matrix is deep enough.
+      const index k0 = begin + index(t) * TILE_K, missing = k0 + TILE_K - end;
+      const int shared = missing > 0 && end >= TILE_K ? int(missing) : 0;
+      const int inside = int(min(end - k0 + shared, TILE_K));
+      tile_a.load_any(at.item, k0 - shared, inside, shared);
+      tile_b.load_any(at.item, k0 - shared, inside, shared);
+    }
   };
   const auto store = [&](int page) SYCL_MAT_LAMBDA {
-    if (shared > 0) {
-      tile_a.zero(at.item, int(shared));
-      tile_b.zero(at.item, int(shared));
-    }
     tile_a.store(at.item, pages[page]);
     tile_b.store(at.item, pages[page] + TileA::SIZE);
   };
@@ -241,14 +248,14 @@ SYCL_MAT_INLINE void multiply_local(Sums& sums, const Args& g, const Place& at, 
     TileB::template read<TILE_N, BATCH_N>(pages[page] + TileA::SIZE, at.column, k, of_b[to]);
   };
 
-  load(begin);
+  load(0);
   store(0);
   barrier();
   int page = 0;
   if constexpr (AHEAD == 2) read(0, 0, 0);
-  for (index k0 = begin; k0 < end; k0 += TILE_K) {
-    const bool more = k0 + TILE_K < end;
-    if (more) load(k0 + TILE_K);
+  for (int t = 0; t < tiles; ++t) {
+    const bool more = t + 1 < tiles;
+    if (more) load(t + 1);
     if constexpr (AHEAD == 1) read(page, 0, 0);
 #pragma unroll
     for (int k = 0; k < TILE_K; ++k) {
