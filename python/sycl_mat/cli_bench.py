@@ -38,9 +38,10 @@ def _unhampered() -> None:
         os.execve(sys.executable, [sys.executable, "-m", "sycl_mat", *sys.argv[1:]], clean)
 
 
-def _contenders(device: str | None, blog: bool) -> list[peers.Contender]:
+def _contenders(device: str | None, on_processor: bool, blog: bool) -> list[peers.Contender]:
     chosen = [peers.numpy_contender()]
-    onemkl = peers.onemkl_contender()
+    # On the processor, oneMKL's C interface is its fastest; elsewhere there is only its SYCL interface.
+    onemkl = peers.onemkl_contender() if on_processor else peers.ours(device, "oneMKL", backend="onemkl")
     if onemkl:
         chosen.append(onemkl)
     else:
@@ -181,7 +182,7 @@ def bench(
         raise typer.BadParameter("there is no shape to measure")
     dtypes = dtype.split(",")
     chosen = _core.current_device(device)
-    contenders = _contenders(device, blog)
+    contenders = _contenders(device, chosen.type == "cpu", blog)
     console.print(f"{chosen.name}, {chosen.compute_units} units, driver {chosen.driver_version}; NumPy {np.__version__}", style="dim")
 
     peaks = {kind: _peak(chosen, kind) for kind in dtypes}
