@@ -160,7 +160,12 @@ nb::dict run_tuner(nb::list problems, nb::handle device, nb::handle progress, do
   if (!progress.is_none())
     options.progress = [&](const TuneProgress& p) {
       const nb::gil_scoped_acquire gil;
-      progress(to_python(p));
+      try {
+        progress(to_python(p));
+      } catch (nb::python_error& e) {  // Ctrl-C may arrive while Python runs, too
+        if (!e.matches(PyExc_KeyboardInterrupt)) throw;
+        interrupted = true;
+      }
     };
   Context& context = context_from(device);
   TuneReport report;

@@ -147,14 +147,13 @@ double Workbench::time(const Plan& plan, const Program& program, const Problem& 
 
 int launches_for(double seconds, double one) { return static_cast<int>(std::clamp(std::ceil(seconds / one), 1.0, 1000.0)); }
 
-double least_time(Workbench& bench, const Plan& plan, const Program& program, const Problem& p, double best) {
+double least_time(Workbench& bench, const Plan& plan, const Program& program, const Problem& p, double best, int rounds) {
   // The first launch loads the program and warms the caches; alone it only shows the hopeless.
   const double first = bench.time(plan, program, p, 1);
   if (first > 10 * best) return first;
   const double second = bench.time(plan, program, p, 1);
   double least = std::min(first, second);
   if (least > 2 * best) return least;
-  constexpr int rounds = 5;
   constexpr double round_seconds = 2e-3;  // a few hundred launches of the smallest problems, one of the large ones
   for (int round = 0; round < rounds; ++round) {
     least = std::min(least, bench.time(plan, program, p, launches_for(round_seconds, least)));

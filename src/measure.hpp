@@ -38,7 +38,7 @@ class Workbench {
 /// Why the least: on a shared machine whatever disturbs (another process, an interrupt, a cold cache, a clock that has not risen) makes a
 /// run longer, never shorter, so the least is the estimate with the smallest error of what the constants can do; a mean measures the
 /// neighbours. Which of the best few is really better is decided later, in turns, see FinalRounds in tuner.cpp.
-double least_time(Workbench& bench, const Plan& plan, const Program& program, const Problem& p, double best);
+double least_time(Workbench& bench, const Plan& plan, const Program& program, const Problem& p, double best, int rounds = 5);
 
 /// How many launches take about `seconds` when one takes `one`.
 int launches_for(double seconds, double one);

@@ -182,7 +182,10 @@ void GroupSearch::measure(Built& built, bool whole) {
     double sum = 0;
     std::size_t measured = 0;
     for (const std::size_t i : by_cost_) {
-      c.seconds[i] = least_time(*bench_, built.plans[i], *built.programs[i], problems_[i], whole ? infinite : least_[i]);
+      // A sweep that is recorded should hold the costs, not the noise.
+      const bool careful = !options_.record_sweep.empty();
+      c.seconds[i] =
+          least_time(*bench_, built.plans[i], *built.programs[i], problems_[i], whole || careful ? infinite : least_[i], careful ? 20 : 5);
       if (std::isfinite(default_seconds_[i])) sum += std::log(c.seconds[i] / default_seconds_[i]);
       ++measured;
       // Hopeless everywhere so far: the larger problems, which cost the most, are spared.

@@ -125,7 +125,7 @@ TuneOutcome outcome_of(const std::vector<Contender>& contenders, const Kernel& k
   out.noise = best->noise + (now ? now->noise : 0);
   out.gain = now ? now->ratio / best->ratio : 1;
   char text[160];
-  if (best == now || out.gain < 1 + std::max(least_gain, 2 * out.noise)) {
+  if (best == now || out.gain < 1 + std::max(least_gain, 3 * out.noise)) {
     // Nothing better: the present choice stays, and is recorded as measured, so that a neighbouring class's record does not displace it.
     const Contender* keep = now ? now : best;
     out.best = keep->params;

@@ -50,7 +50,7 @@ struct TuneOutcome {
   Params defaults, present, best;                                  ///< present: what a product ran with before
   double default_gflops = 0, present_gflops = 0, best_gflops = 0;  ///< best of the final rounds, in which all three took turns
   double gain = 1;   ///< time of the present constants ÷ time of the best, median over the final rounds
-  double noise = 0;  ///< relative; a gain below 1 + noise does not count
+  double noise = 0;  ///< relative; a gain below 1 + 3 × noise does not count
   bool improved = false;
   std::string verdict;  ///< one sentence
 };
