@@ -88,6 +88,7 @@ INSTANTIATE_TEST_SUITE_P(Cuts, Blocked,
 TEST(Blocked, NothingFits) {
   std::vector<float> a(100 * 100), b(100 * 100), d(100 * 100);
   GemmOptions options;
+  options.kernel = "packed";
   options.max_device_memory = 1000;
   EXPECT_THROW(matmul(discrete(), row_major(a.data(), 100, 100), row_major(b.data(), 100, 100), row_major(d.data(), 100, 100), options), OutOfMemoryError);
 }
