@@ -153,8 +153,13 @@ void bind_arrays(nb::module_& m) {
   nb::object base = nb::steal(PyType_FromSpec(&spec));
   if (!base.is_valid()) throw nb::python_error();
   m.attr("ArrayBase") = base;
-  m.def("allocate", &allocate, "shape"_a, "dtype"_a, "device"_a.none(), "memory"_a, "An uninitialised ndarray in memory of the device.");
-  m.def("wrap", &wrap, "pointer"_a, "shape"_a, "strides"_a.none(), "dtype"_a, "device"_a.none(), "owner"_a, "writeable"_a);
+  m.def("allocate", &allocate, "shape"_a, "dtype"_a, "device"_a.none(), "memory"_a,
+        nb::sig("def allocate(shape: tuple[int, ...], dtype: Any, device: Device | str | None, memory: str) -> NDArray[Any]"),
+        "An uninitialised ndarray in memory of the device.");
+  m.def("wrap", &wrap, "pointer"_a, "shape"_a, "strides"_a.none(), "dtype"_a, "device"_a.none(), "owner"_a, "writeable"_a,
+        nb::sig("def wrap(pointer: int, shape: tuple[int, ...], strides: tuple[int, ...] | None, dtype: Any, device: Device | str | None, "
+                "owner: object, writeable: bool) -> NDArray[Any]"),
+        "An ndarray over somebody else's memory. Strides in bytes.");
   m.def(
       "copy",
       [](nb::handle dst, nb::handle src, nb::handle device) {
@@ -163,32 +168,41 @@ void bind_arrays(nb::module_& m) {
         const nb::gil_scoped_release released;
         copy(context, to, from);
       },
-      "dst"_a, "src"_a, "device"_a.none(), "dst ← src, in the order of the device's queue; host memory is free for use afterwards.");
+      "dst"_a, "src"_a, "device"_a.none(), nb::sig("def copy(dst: NDArray[Any], src: NDArray[Any], device: Device | str | None) -> None"),
+      "dst ← src, in the order of the device's queue; host memory is free for use afterwards.");
   m.def(
-      "memory_kind", [](nb::handle array, nb::handle device) { return name_of(kind_of(context_from(device), PyArray_DATA(ndarray_from(array)))); },
-      "array"_a, "device"_a.none(), "'device', 'shared', 'host'; 'system': ordinary memory, or another device's");
+      "memory_kind",
+      [](nb::handle array, nb::handle device) { return name_of(kind_of(context_from(device), PyArray_DATA(ndarray_from(array)))); },
+      "array"_a, "device"_a.none(), nb::sig("def memory_kind(array: NDArray[Any], device: Device | str | None) -> str"),
+      "'device', 'shared', 'host'; 'system': ordinary memory, or another device's.");
   m.def(
-      "host_reachable", [](nb::handle array, nb::handle device) { return host_reachable(context_from(device), PyArray_DATA(ndarray_from(array))); },
-      "array"_a, "device"_a.none());
+      "host_reachable",
+      [](nb::handle array, nb::handle device) { return host_reachable(context_from(device), PyArray_DATA(ndarray_from(array))); },
+      "array"_a, "device"_a.none(), nb::sig("def host_reachable(array: NDArray[Any], device: Device | str | None) -> bool"),
+      "Whether the processor may read and write there.");
   m.def(
       "shown",
       [](nb::handle array) {
         if (Memory* memory = memory_of(array)) memory->shown();
       },
-      "array"_a, "Others can see this memory from now on: products that use it are waited for.");
+      "array"_a, nb::sig("def shown(array: NDArray[Any]) -> None"),
+      "Others can see this memory from now on: products that use it are waited for.");
   m.def(
       "adopt",
       [](nb::handle array, nb::handle device) {
         if (Memory* memory = memory_of(array)) memory->adopt(context_from(device));
       },
-      "array"_a, "device"_a.none(), "Work of this device may use the array's memory: it is not given back before.");
+      "array"_a, "device"_a.none(), nb::sig("def adopt(array: NDArray[Any], device: Device | str | None) -> None"),
+      "Work of this device may use the array's memory: it is not given back before.");
   m.def(
-      "wait", [](nb::handle device) {
+      "wait",
+      [](nb::handle device) {
         Context& context = context_from(device);
         const nb::gil_scoped_release released;
         context.wait();
       },
-      "device"_a.none(), "Blocks until everything that was submitted to the device has run. Raises DeviceError.");
+      "device"_a.none(), nb::sig("def wait(device: Device | str | None) -> None"),
+      "Blocks until everything that was submitted to the device has run. Raises DeviceError.");
 }
 
 }  // namespace sycl_mat::python

@@ -73,12 +73,18 @@ nb::object numpy_type_of(const DLDataType& type) {
   if (type.code == code_bfloat && type.bits == 16) return dtype_from(nb::module_::import_("ml_dtypes").attr("bfloat16"));
   const std::string bytes = std::to_string(type.bits / 8);
   switch (type.code) {
-    case code_int: return dtype_from(nb::str(("i" + bytes).c_str()));
-    case code_uint: return dtype_from(nb::str(("u" + bytes).c_str()));
-    case code_float: return dtype_from(nb::str(("f" + bytes).c_str()));
-    case code_complex: return dtype_from(nb::str(("c" + bytes).c_str()));
-    case code_bool: return dtype_from(nb::str("?"));
-    default: buffer_error("DLPack: an element type that NumPy does not have");
+    case code_int:
+      return dtype_from(nb::str(("i" + bytes).c_str()));
+    case code_uint:
+      return dtype_from(nb::str(("u" + bytes).c_str()));
+    case code_float:
+      return dtype_from(nb::str(("f" + bytes).c_str()));
+    case code_complex:
+      return dtype_from(nb::str(("c" + bytes).c_str()));
+    case code_bool:
+      return dtype_from(nb::str("?"));
+    default:
+      buffer_error("DLPack: an element type that NumPy does not have");
   }
 }
 
@@ -90,7 +96,7 @@ struct Export {
 
 void drop(void* manager) {
   auto* kept = static_cast<Export*>(manager);
-  if (Py_IsInitialized()) {  // a consumer may outlive the interpreter
+  if (nb::is_alive()) {  // a consumer may outlive the interpreter
     const nb::gil_scoped_acquire gil;
     Py_DECREF(kept->array);
   }
@@ -216,11 +222,17 @@ std::string filter_of(Context& context) {
 void bind_dlpack(nb::module_& m) {
   m.def(
       "dlpack_device", [](nb::handle device) { return device_of(context_from(device)); }, "device"_a.none(),
+      nb::sig("def dlpack_device(device: Device | str | None) -> tuple[int, int]"),
       "(1, 0) for the processor, whose memory every library reads; (14, position among SYCL's devices) for others");
-  m.def("to_dlpack", &to_dlpack, "array"_a, "device"_a, "versioned"_a, "copied"_a);
-  m.def("from_dlpack", &from_dlpack, "capsule"_a, "device"_a.none(), "An ndarray over the tensor's memory; `device`: whose queue may use it.");
+  m.def("to_dlpack", &to_dlpack, "array"_a, "device"_a, "versioned"_a, "copied"_a,
+        nb::sig("def to_dlpack(array: NDArray[Any], device: tuple[int, int], versioned: bool, copied: bool) -> Any"),
+        "A DLPack capsule of the array's memory.");
+  m.def("from_dlpack", &from_dlpack, "capsule"_a, "device"_a.none(),
+        nb::sig("def from_dlpack(capsule: Any, device: Device | str | None) -> NDArray[Any]"),
+        "An ndarray over the tensor's memory; `device`: whose queue may use it.");
   m.def(
-      "device_filter", [](nb::handle device) { return filter_of(context_from(device)); }, "device"_a.none());
+      "device_filter", [](nb::handle device) { return filter_of(context_from(device)); }, "device"_a.none(),
+      nb::sig("def device_filter(device: Device | str | None) -> str"), "The device's name as dpctl has it.");
   m.def(
       "device_of_pointer",
       [](std::uintptr_t pointer) -> nb::object {
@@ -235,7 +247,8 @@ void bind_dlpack(nb::module_& m) {
           if (Context& other = sycl_mat::context(info.selector); belongs_to(other)) return nb::cast(other.device());
         return nb::none();
       },
-      "pointer"_a, "The device whose memory a pointer leads to; None for ordinary memory.");
+      "pointer"_a, nb::sig("def device_of_pointer(pointer: int) -> Device | None"),
+      "The device whose memory a pointer leads to; None for ordinary memory.");
 }
 
 }  // namespace sycl_mat::python

@@ -113,35 +113,40 @@ bool may_run_ahead(std::initializer_list<nb::handle> operands) {
 
 void bind_products(nb::module_& m) {
   nb::class_<Pending>(m, "Pending").def("wait", &Pending::wait).def("done", &Pending::done);
-  m.def("product",
-        [](nb::handle a, nb::handle b, nb::handle c, nb::handle out, double alpha, double beta, nb::handle bias, int bias_axis,
-           const std::string& activation, nb::handle device, nb::handle kernel, nb::handle params, nb::handle backend, nb::handle precision,
-           bool wait) -> nb::object {
-          Product p = product_from(a, b, c, out, alpha, beta, bias, bias_axis, activation, device, kernel, params, backend, precision);
-          p.options.wait = wait && !may_run_ahead({a, b, c, out, bias});
-          Event event;
-          {
-            nb::gil_scoped_release release;
-            event = gemm(*p.context, p.a, p.b, p.has_c ? &p.c : nullptr, p.d, p.options);
-          }
-          if (wait) return nb::none();
-          return nb::cast(new Pending(std::move(event), nb::make_tuple(a, b, c, out, bias)), nb::rv_policy::take_ownership);
-        },
-        "a"_a, "b"_a, "c"_a.none(), "out"_a, "alpha"_a, "beta"_a, "bias"_a.none(), "bias_axis"_a, "activation"_a, "device"_a.none(),
-        "kernel"_a.none(), "params"_a.none(), "backend"_a.none(), "precision"_a.none(), "wait"_a = true);
-  m.def("explain_product",
-        [](nb::handle a, nb::handle b, nb::handle c, nb::handle out, double alpha, double beta, nb::handle bias, int bias_axis,
-           const std::string& activation, nb::handle device, nb::handle kernel, nb::handle params, nb::handle backend, nb::handle precision) {
-          Product p = product_from(a, b, c, out, alpha, beta, bias, bias_axis, activation, device, kernel, params, backend, precision);
-          Explanation e;
-          {
-            nb::gil_scoped_release release;
-            e = explain(*p.context, p.a, p.b, p.has_c ? &p.c : nullptr, p.d, p.options);
-          }
-          return explanation_as_dict(e);
-        },
-        "a"_a, "b"_a, "c"_a.none(), "out"_a, "alpha"_a, "beta"_a, "bias"_a.none(), "bias_axis"_a, "activation"_a, "device"_a.none(),
-        "kernel"_a.none(), "params"_a.none(), "backend"_a.none(), "precision"_a.none());
+  m.def(
+      "product",
+      [](nb::handle a, nb::handle b, nb::handle c, nb::handle out, double alpha, double beta, nb::handle bias, int bias_axis,
+         const std::string& activation, nb::handle device, nb::handle kernel, nb::handle params, nb::handle backend, nb::handle precision,
+         bool wait) -> nb::object {
+        Product p = product_from(a, b, c, out, alpha, beta, bias, bias_axis, activation, device, kernel, params, backend, precision);
+        p.options.wait = wait && !may_run_ahead({a, b, c, out, bias});
+        Event event;
+        {
+          nb::gil_scoped_release release;
+          event = gemm(*p.context, p.a, p.b, p.has_c ? &p.c : nullptr, p.d, p.options);
+        }
+        if (wait) return nb::none();
+        return nb::cast(new Pending(std::move(event), nb::make_tuple(a, b, c, out, bias)), nb::rv_policy::take_ownership);
+      },
+      "a"_a, "b"_a, "c"_a.none(), "out"_a, "alpha"_a, "beta"_a, "bias"_a.none(), "bias_axis"_a, "activation"_a, "device"_a.none(),
+      "kernel"_a.none(), "params"_a.none(), "backend"_a.none(), "precision"_a.none(), "wait"_a = true,
+      nb::sig("def product(a: object, b: object, c: object, out: object, alpha: float, beta: float, bias: object, bias_axis: int, "
+              "activation: str, device: Device | str | None, kernel: object, params: object, backend: object, precision: object, "
+              "wait: bool = True) -> Pending | None"));
+  m.def(
+      "explain_product",
+      [](nb::handle a, nb::handle b, nb::handle c, nb::handle out, double alpha, double beta, nb::handle bias, int bias_axis,
+         const std::string& activation, nb::handle device, nb::handle kernel, nb::handle params, nb::handle backend, nb::handle precision) {
+        Product p = product_from(a, b, c, out, alpha, beta, bias, bias_axis, activation, device, kernel, params, backend, precision);
+        Explanation e;
+        {
+          nb::gil_scoped_release release;
+          e = explain(*p.context, p.a, p.b, p.has_c ? &p.c : nullptr, p.d, p.options);
+        }
+        return explanation_as_dict(e);
+      },
+      "a"_a, "b"_a, "c"_a.none(), "out"_a, "alpha"_a, "beta"_a, "bias"_a.none(), "bias_axis"_a, "activation"_a, "device"_a.none(),
+      "kernel"_a.none(), "params"_a.none(), "backend"_a.none(), "precision"_a.none());
 }
 
 }  // namespace sycl_mat::python

@@ -14,18 +14,24 @@ namespace {
 
 sycl::usm::alloc usm_of(MemoryKind kind) {
   switch (kind) {
-    case MemoryKind::device: return sycl::usm::alloc::device;
-    case MemoryKind::shared: return sycl::usm::alloc::shared;
-    case MemoryKind::host: return sycl::usm::alloc::host;
+    case MemoryKind::device:
+      return sycl::usm::alloc::device;
+    case MemoryKind::shared:
+      return sycl::usm::alloc::shared;
+    case MemoryKind::host:
+      return sycl::usm::alloc::host;
   }
   return sycl::usm::alloc::unknown;
 }
 
 bool supports(const DeviceInfo& info, MemoryKind kind) {
   switch (kind) {
-    case MemoryKind::device: return info.usm_device;
-    case MemoryKind::shared: return info.usm_shared;
-    case MemoryKind::host: return info.usm_host;
+    case MemoryKind::device:
+      return info.usm_device;
+    case MemoryKind::shared:
+      return info.usm_shared;
+    case MemoryKind::host:
+      return info.usm_host;
   }
   return false;
 }
@@ -101,7 +107,8 @@ void check_same(const MatrixView& dst, const MatrixView& src) {
 
 DeviceMemory::DeviceMemory(Context& context, std::size_t bytes, MemoryKind kind) : context_(&context), kind_(kind) {
   if (!supports(context.device(), kind)) throw UnsupportedError(context.device().name + " has no " + name_of(kind) + " memory.");
-  if (const auto most = static_cast<std::size_t>(context.device().global_memory); most > 0 && bytes > most)  // where it is virtual, taking more would end the process later
+  if (const auto most = static_cast<std::size_t>(context.device().global_memory);
+      most > 0 && bytes > most)  // where it is virtual, taking more would end the process later
     throw OutOfMemoryError("out of memory: " + std::to_string(bytes) + " bytes are more than " + context.device().name + " has.");
   data_ = context.state().pool.take(bytes, usm_of(kind));
 }
@@ -137,10 +144,14 @@ void DeviceMemory::release() noexcept {
 
 std::optional<MemoryKind> kind_of(Context& context, const void* pointer) {
   switch (sycl::get_pointer_type(pointer, context.state().queue.get_context())) {
-    case sycl::usm::alloc::device: return MemoryKind::device;
-    case sycl::usm::alloc::shared: return MemoryKind::shared;
-    case sycl::usm::alloc::host: return MemoryKind::host;
-    default: return std::nullopt;
+    case sycl::usm::alloc::device:
+      return MemoryKind::device;
+    case sycl::usm::alloc::shared:
+      return MemoryKind::shared;
+    case sycl::usm::alloc::host:
+      return MemoryKind::host;
+    default:
+      return std::nullopt;
   }
 }
 

@@ -36,11 +36,11 @@ struct Context::State {
   sycl::queue queue;  ///< in order
   DeviceInfo info;    ///< compute_units: as many as products may use
   const int all_units;
-  MemoryPool pool;    ///< staging memory
+  MemoryPool pool;  ///< staging memory
   Scratch scratch;
   Programs programs;
   PreparedCache prepared;
-  std::mutex launching;            ///< scratch and the launch that uses it belong together
+  std::mutex launching;  ///< scratch and the launch that uses it belong together
   Pending pending;
 
   /// Waits for the queue; translates what the runtime throws.

@@ -15,7 +15,8 @@ try:
 except ImportError as error:
     raise _runtime.explain_import_failure(error) from error
 
-from ._array import Array, Event, asarray, empty, from_dlpack, full, zeros
+from ._accuracy import error_bound
+from ._array import Array
 from ._core import (
     Device,
     Kernel,
@@ -29,6 +30,8 @@ from ._core import (
     matmul,
     set_default_device,
 )
+from ._creation import asarray, empty, from_dlpack, full, zeros
+from ._place import Event
 from ._products import Explanation, explain, gemm
 from .errors import (
     CompileError,
@@ -66,6 +69,7 @@ __all__ = [
     "asarray",
     "devices",
     "empty",
+    "error_bound",
     "explain",
     "from_dlpack",
     "full",

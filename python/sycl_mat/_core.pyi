@@ -290,7 +290,69 @@ def set_default_device(device: Device | str | None) -> None:
 def current_device(device: Device | str | None = None) -> Device:
     """The device that a product with this `device=` runs on."""
 
-def product(a: object, b: object, c: object | None, out: object, alpha: float, beta: float, bias: object | None, bias_axis: int, activation: str, device: object | None, kernel: object | None, params: object | None, backend: object | None, precision: object | None) -> None: ...
+class Memory:
+    """What keeps the memory of an array."""
+
+class ArrayBase:
+    pass
+
+def allocate(shape: tuple[int, ...], dtype: Any, device: Device | str | None, memory: str) -> NDArray[Any]:
+    """An uninitialised ndarray in memory of the device."""
+
+def wrap(pointer: int, shape: tuple[int, ...], strides: tuple[int, ...] | None, dtype: Any, device: Device | str | None, owner: object, writeable: bool) -> NDArray[Any]:
+    """An ndarray over somebody else's memory. Strides in bytes."""
+
+def copy(dst: NDArray[Any], src: NDArray[Any], device: Device | str | None) -> None:
+    """
+    dst ← src, in the order of the device's queue; host memory is free for use afterwards.
+    """
+
+def memory_kind(array: NDArray[Any], device: Device | str | None) -> str:
+    """
+    'device', 'shared', 'host'; 'system': ordinary memory, or another device's.
+    """
+
+def host_reachable(array: NDArray[Any], device: Device | str | None) -> bool:
+    """Whether the processor may read and write there."""
+
+def shown(array: NDArray[Any]) -> None:
+    """
+    Others can see this memory from now on: products that use it are waited for.
+    """
+
+def adopt(array: NDArray[Any], device: Device | str | None) -> None:
+    """
+    Work of this device may use the array's memory: it is not given back before.
+    """
+
+def wait(device: Device | str | None) -> None:
+    """
+    Blocks until everything that was submitted to the device has run. Raises DeviceError.
+    """
+
+def dlpack_device(device: Device | str | None) -> tuple[int, int]:
+    """
+    (1, 0) for the processor, whose memory every library reads; (14, position among SYCL's devices) for others
+    """
+
+def to_dlpack(array: NDArray[Any], device: tuple[int, int], versioned: bool, copied: bool) -> Any:
+    """A DLPack capsule of the array's memory."""
+
+def from_dlpack(capsule: Any, device: Device | str | None) -> NDArray[Any]:
+    """An ndarray over the tensor's memory; `device`: whose queue may use it."""
+
+def device_filter(device: Device | str | None) -> str:
+    """The device's name as dpctl has it."""
+
+def device_of_pointer(pointer: int) -> Device | None:
+    """The device whose memory a pointer leads to; None for ordinary memory."""
+
+class Pending:
+    def wait(self) -> None: ...
+
+    def done(self) -> bool: ...
+
+def product(a: object, b: object, c: object, out: object, alpha: float, beta: float, bias: object, bias_axis: int, activation: str, device: Device | str | None, kernel: object, params: object, backend: object, precision: object, wait: bool = True) -> Pending | None: ...
 
 def explain_product(a: object, b: object, c: object | None, out: object, alpha: float, beta: float, bias: object | None, bias_axis: int, activation: str, device: object | None, kernel: object | None, params: object | None, backend: object | None, precision: object | None) -> dict[str, Any]: ...
 

@@ -11,8 +11,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _array, _core
+from . import _core
+from ._array import Array as DeviceArray
 from ._core import Device, PackParams, TileOptions, TileParams
+from ._creation import as_operand
+from ._place import Event, Place, place_of
 from .errors import DimensionError, SizeError, UnsupportedError
 
 Array = NDArray[Any]
@@ -44,7 +47,7 @@ def _overrides_ufuncs(x: object) -> bool:
 
 
 def _as_array(x: Any, name: str) -> Array:
-    array: Array = x._view if isinstance(x, _array.Array) else np.asarray(x)
+    array: Array = x._view if isinstance(x, DeviceArray) else np.asarray(x)
     if array.dtype == object:
         raise UnsupportedError(f"{name} is an array of Python objects, for which there is no kernel")
     if array.ndim == 0:
@@ -52,7 +55,7 @@ def _as_array(x: Any, name: str) -> Array:
     return array
 
 
-def _promote(*types: np.dtype[Any]) -> np.dtype[Any]:
+def promote(*types: np.dtype[Any]) -> np.dtype[Any]:
     """NumPy's common type, in native byte order. Raises UnsupportedError where there is none or no kernel has it."""
     try:
         common: np.dtype[Any] = np.result_type(*types).newbyteorder("=")
@@ -61,7 +64,7 @@ def _promote(*types: np.dtype[Any]) -> np.dtype[Any]:
     return common
 
 
-def _check_kernel_type(common: np.dtype[Any]) -> None:
+def check_kernel_type(common: np.dtype[Any]) -> None:
     if common.name in _FLOATS or common.name == "int8":
         return
     hint = ""
@@ -130,16 +133,20 @@ def _empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         raise SizeError(f"Size Error: a result of shape {shape} is larger than memory can be addressed ({error}).") from None
 
 
+def _vector(array: Array, dtype: np.dtype[Any]) -> Array:
+    return np.ascontiguousarray(array, dtype)
+
+
 class _Host:
     """Where a product's result is made and its operands are converted, if no operand lives on a device."""
 
     plain = staticmethod(_plain)
-    vector = staticmethod(np.ascontiguousarray)
+    vector = staticmethod(_vector)
     empty = staticmethod(_empty)
     store = staticmethod(_store)
 
 
-_Place = _Host | _array.Place
+_Place = _Host | Place
 
 
 def _transposed(array: Array, wanted: bool) -> Array:
@@ -216,8 +223,8 @@ def matmul_any(
 ) -> Any:
     """`sycl_mat.matmul` for operands that need looking at."""
     options = _Options(device, kernel, params, backend, precision)
-    a, b = _array.as_operand(a), _array.as_operand(b)
-    place = _array.place_of({"a": a, "b": b, "out": out}, device)
+    a, b = as_operand(a), as_operand(b)
+    place = place_of({"a": a, "b": b, "out": out}, device)
     if place is None and any(map(_overrides_ufuncs, (a, b, out))):
         if not options.nothing_forced or transpose_a or transpose_b:
             raise UnsupportedError("an operand that computes its own products takes no options")
@@ -271,7 +278,7 @@ def _prepare(
     left: Any,
     right: Any,
     options: _Options,
-    on: _array.Place | None,
+    on: Place | None,
     *,
     c: Any = None,
     alpha: float = 1.0,
@@ -285,23 +292,23 @@ def _prepare(
     place: _Place = on or _Host()
     if on is not None:
         options = options._replace(device=on.device)
-    if isinstance(out, _array.Array):
+    if isinstance(out, DeviceArray):
         out = out._view
     c, bias = _optional(c), _optional(bias)
     a, b, shape = _matrices(_transposed(_as_array(left, "a"), transpose_a), _transposed(_as_array(right, "b"), transpose_b))
-    common = _promote(a.dtype, b.dtype)
-    _check_kernel_type(common)
+    common = promote(a.dtype, b.dtype)
+    check_kernel_type(common)
     read_c = c is not None and beta != 0
     if read_c or bias is not None:
         # C and the bias take part in the sum, so they take part in NumPy's choice of its type.
         wide = _result_type(common)
         if read_c and c is not None:
-            wide = _promote(wide, c.dtype)
+            wide = promote(wide, c.dtype)
         if bias is not None and not np.can_cast(bias.dtype, _accumulator(common)):
-            wide = _promote(wide, bias.dtype)
+            wide = promote(wide, bias.dtype)
         if wide != _result_type(common):
             common = wide
-            _check_kernel_type(common)
+            check_kernel_type(common)
     dtype = _result_type(common)
     a, b = place.plain(a, common), place.plain(b, common)
 
@@ -338,7 +345,7 @@ def _same_memory(c: Array, shape: _Shape, target: Array) -> bool:
 
 
 def _optional(x: Any) -> Array | None:
-    if isinstance(x, _array.Array):
+    if isinstance(x, DeviceArray):
         return x._view
     return None if x is None else np.asarray(x)
 
@@ -348,8 +355,8 @@ def _finish(call: _Call, a: Any, b: Any, out: Any) -> Any:
     result: Array = call.result.reshape(call.shape.reduced)
     if call.out is not None:
         call.place.store(call.out, result)
-    if out is None and isinstance(call.place, _array.Place):
-        return _array.Array._over(result, call.place.device)
+    if out is None and isinstance(call.place, Place):
+        return DeviceArray._over(result, call.place.device)
     return _wrap(result, a, b, out)
 
 
@@ -381,12 +388,12 @@ def gemm(
     wait: False returns an ``Event`` at once; its ``wait()`` gives the result. Until then leave the operands and ``out`` alone.
     The other arguments, the result and the errors are those of ``matmul``.
     """
-    a, b, c, bias = (_array.as_operand(x) for x in (a, b, c, bias))
+    a, b, c, bias = (as_operand(x) for x in (a, b, c, bias))
     call = _prepare(
         a,
         b,
         _Options(device, kernel, params, backend, precision),
-        _array.place_of({"a": a, "b": b, "c": c, "bias": bias, "out": out}, device),
+        place_of({"a": a, "b": b, "c": c, "bias": bias, "out": out}, device),
         c=c,
         alpha=float(alpha),
         beta=float(beta),
@@ -396,10 +403,10 @@ def gemm(
         transpose_a=transpose_a,
         transpose_b=transpose_b,
     )
-    pending = _core.product(*call.arguments(), wait=wait)
+    pending = _core.product(*(*call.arguments(), wait))
     if wait:
         return _finish(call, a, b, out)
-    return _array.Event(pending, lambda: _finish(call, a, b, out))
+    return Event(pending, lambda: _finish(call, a, b, out))
 
 
 @dataclass(frozen=True)
@@ -454,12 +461,12 @@ def explain(
     precision: str | None = None,
 ) -> Explanation:
     """What ``matmul`` or ``gemm`` would run for these arguments, and why. Computes nothing, but may compile the kernel."""
-    a, b, c, bias = (_array.as_operand(x) for x in (a, b, c, bias))
+    a, b, c, bias = (as_operand(x) for x in (a, b, c, bias))
     call = _prepare(
         a,
         b,
         _Options(device, kernel, params, backend, precision),
-        _array.place_of({"a": a, "b": b, "c": c, "bias": bias, "out": out}, device),
+        place_of({"a": a, "b": b, "c": c, "bias": bias, "out": out}, device),
         c=c,
         alpha=float(alpha),
         beta=float(beta),
