@@ -30,7 +30,7 @@ int main(int argc, char** argv) try {
   std::vector<float> a(std::size_t(m * k), 0.5f), b(std::size_t(k * n), 2.f), c(std::size_t(m * n));
   a[3] = 1.5f;
   matmul(device, row_major(a.data(), m, k), row_major(b.data(), k, n), row_major(c.data(), m, n));
-  check("A·B", c[0], 0.5 * 2 * double(k) + 2);
+  check("A*B", c[0], 0.5 * 2 * double(k) + 2);
 
   // D ← relu(−A·B + 3·C + bias), C in place, one bias value a column.
   std::vector<float> bias(std::size_t(n), 1.f);
@@ -42,13 +42,13 @@ int main(int argc, char** argv) try {
   options.epilogue.activation = Activation::relu;
   const MatrixView d = row_major(c.data(), m, n);
   gemm(device, row_major(a.data(), m, k), row_major(b.data(), k, n), &d, d, options);
-  check("relu(-A·B + 3·C + bias)", c[std::size_t(n)], 2 * 200 + 1);
+  check("relu(-A*B + 3*C + bias)", c[std::size_t(n)], 2 * 200 + 1);
 
   // Aᵀ·A: a transposed view costs nothing.
   const MatrixView view = row_major(a.data(), m, k);
   std::vector<float> square(std::size_t(k * k));
   matmul(device, view.transposed(), view, row_major(square.data(), k, k));
-  check("Aᵀ·A", square[1], 0.25 * double(m));
+  check("A^T*A", square[1], 0.25 * double(m));
 
   // A stack of 50 matrices times one matrix, which is broadcast.
   std::vector<float> stack(std::size_t(50 * 8 * 4), 1.f), one(std::size_t(4 * 6), 3.f), products(std::size_t(50 * 8 * 6));
@@ -67,7 +67,7 @@ int main(int argc, char** argv) try {
   const Event begun = matmul(device, view, row_major(b.data(), k, n), row_major(first.data(), m, n), options);
   Event done = matmul(device, row_major(first.data(), m, n), row_major(eye.data(), n, n), row_major(second.data(), m, n), options);
   done.wait();
-  check("(A·B)·2I, submitted without waiting", second[std::size_t(n)], 2 * 200);
+  check("(A*B)*2I, submitted without waiting", second[std::size_t(n)], 2 * 200);
 
   // What is wrong with the shapes is an exception, before anything is written.
   try {

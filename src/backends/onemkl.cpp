@@ -57,6 +57,7 @@ std::vector<fs::path> onemkl_folders(const std::vector<fs::path>& told) {
   if (const fs::path runtime = folder_of(reinterpret_cast<const void*>(&sycl::platform::get_platforms)); !runtime.empty())
     out.push_back(runtime);
   add_from_environment(out, "MKLROOT", "lib");
+  out.emplace_back();
   return out;
 }
 
@@ -74,17 +75,16 @@ std::vector<fs::path> plugin_folders() {
   return out;
 }
 
-/// The first of the folders' libraries of this name that loads, else the dynamic linker's; null with `error` set where there is none.
+/// The first of the folders' libraries of this name that loads; null with `error` set where there is none. The empty folder stands for
+/// the dynamic linker's own.
 void* load(const std::string& file, const std::vector<fs::path>& folders, int flags, std::string& error) {
+  error = "there is no such file";
   for (const fs::path& folder : folders) {
     std::error_code ignored;
-    const fs::path path = folder / file;
-    if (!fs::exists(path, ignored)) continue;
-    if (void* handle = dlopen(path.c_str(), flags)) return handle;
+    if (!folder.empty() && !fs::exists(folder / file, ignored)) continue;
+    if (void* handle = dlopen((folder / file).c_str(), flags)) return handle;
     error = dlerror();
   }
-  if (void* handle = dlopen(file.c_str(), flags)) return handle;
-  if (const char* said = dlerror(); error.empty() && said) error = said;
   return nullptr;
 }
 
@@ -108,8 +108,7 @@ Submit* load_everything(const std::vector<fs::path>& told) {
   void* plugin = load("libsycl_mat_onemkl.so", plugin_folders(), RTLD_NOW | RTLD_LOCAL, error);
   void* symbol = plugin ? dlsym(plugin, submit_name) : nullptr;
   if (!symbol)
-    throw UnsupportedError("the backend \"onemkl\" is not part of this build: libsycl_mat_onemkl.so could not be loaded" +
-                           (error.empty() ? std::string() : " (" + error + ")"));
+    throw UnsupportedError("the backend \"onemkl\" is not part of this build: libsycl_mat_onemkl.so could not be loaded (" + error + ")");
   return reinterpret_cast<Submit*>(symbol);
 }
 #else

@@ -15,7 +15,7 @@ namespace sycl_mat::onemkl {
 inline constexpr std::string_view name = "onemkl";
 
 /// Where the libraries of the wheels onemkl-sycl-blas, mkl and tbb are, asked before the usual places: the folder of the SYCL runtime,
-/// $MKLROOT/lib, the dynamic linker's own. $SYCL_MAT_ONEMKL_DIR, where it is set, takes the place of all but the last.
+/// $MKLROOT/lib, the dynamic linker's own. $SYCL_MAT_ONEMKL_DIR, where it is set, takes the place of all of them.
 void add_folder(const std::filesystem::path& folder);
 
 /// Loads oneMKL. Throws UnsupportedError that says what to install; a failure is not remembered.
