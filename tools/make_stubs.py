@@ -23,7 +23,7 @@ MATMUL = """def matmul(
     a: ArrayLike,
     b: ArrayLike,
     /,
-    out: NDArray[Any] | None = None,
+    out: Any = None,
     *,
     device: Device | str | None = None,
     kernel: str | None = None,

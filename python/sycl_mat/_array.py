@@ -7,6 +7,7 @@ element. Nothing here lets anyone follow its pointer where the processor does no
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,9 @@ class Array(_core.ArrayBase):
 
     def __len__(self) -> int:
         return len(self._view)
+
+    def __iter__(self) -> Iterator[Array]:
+        return (self[i] for i in range(len(self)))
 
     def __bool__(self) -> bool:
         raise TypeError("the truth of an Array is not defined; use len() or .numpy()")
@@ -233,7 +237,7 @@ def upload(source: Ndarray, device: Device, memory: str, of: Device | None = Non
     if of is not None and of.selector != device.selector:
         source = download(source, of)
     elif not source.flags.aligned or not source.dtype.isnative or any(stride % source.itemsize for stride in source.strides):
-        source = np.ascontiguousarray(source, source.dtype.newbyteorder("="))
+        source = source.astype(source.dtype.newbyteorder("="), order="C")
     _core.copy(target, source, device)
     return target
 

@@ -360,7 +360,7 @@ def matmul(
     a: ArrayLike,
     b: ArrayLike,
     /,
-    out: NDArray[Any] | None = None,
+    out: Any = None,
     *,
     device: Device | str | None = None,
     kernel: str | None = None,

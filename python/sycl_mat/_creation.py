@@ -188,7 +188,7 @@ def full(
 ) -> Any:
     """`empty`, filled with a value. dtype: None means that of the value as NumPy sees it, float32 for Python's numbers."""
     if dtype is None:
-        dtype = np.float32 if isinstance(fill_value, (int, float)) else np.asarray(fill_value).dtype
+        dtype = np.float32 if type(fill_value) in (int, float) else np.asarray(fill_value).dtype
     array = empty(shape, dtype, device=device, memory=memory)
     if isinstance(array, Array):
         _core.copy(array._view, np.broadcast_to(np.asarray(fill_value, array.dtype), array.shape), array._device)
