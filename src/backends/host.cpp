@@ -4,9 +4,11 @@
 #include <cmath>
 #include <memory>
 #include <type_traits>
+#include <utility>
 
 #include "../families/cpu_thresholds.hpp"
 #include "host_isa.hpp"
+#include "host_team.hpp"
 #include "narrow_types.hpp"
 #include "sycl_mat/device.hpp"
 
@@ -60,19 +62,6 @@ Out narrow(Acc x) {
     return static_cast<Out>(x);
 }
 
-template <class T>
-T activate(T x, Activation activation) {
-  switch (activation) {
-    case Activation::none: return x;
-    case Activation::relu: return x < 0 ? T(0) : x;
-    case Activation::gelu: return static_cast<T>(x * T(0.5) * (T(1) + std::erf(x * T(0.70710678118654752440))));
-    case Activation::sigmoid: return static_cast<T>(T(1) / (T(1) + std::exp(-x)));
-    case Activation::tanh: return static_cast<T>(std::tanh(x));
-    case Activation::silu: return static_cast<T>(x / (T(1) + std::exp(-x)));
-  }
-  return x;
-}
-
 /// Signed overflow wraps on every device; here it must not be undefined.
 template <class T>
 T add(T a, T b) {
@@ -105,20 +94,51 @@ Matrices<In, Out> matrices(const Problem& p, index_t outer, index_t inner) {
           static_cast<Out*>(p.d.data) + at(p.d)};
 }
 
-/// D ← act(alpha·sums + beta·C + bias); `Sum` may be wider than the accumulator.
+template <class T>
+void activate_row(T* x, index_t n, Activation activation) {
+  switch (activation) {
+    case Activation::none: return;
+    case Activation::relu:
+      for (index_t j = 0; j < n; ++j) x[j] = x[j] < 0 ? T(0) : x[j];  // a NaN stays one
+      return;
+    case Activation::gelu:
+      for (index_t j = 0; j < n; ++j) x[j] = static_cast<T>(x[j] * T(0.5) * (T(1) + std::erf(x[j] * T(0.70710678118654752440))));
+      return;
+    case Activation::sigmoid:
+      for (index_t j = 0; j < n; ++j) x[j] = static_cast<T>(T(1) / (T(1) + std::exp(-x[j])));
+      return;
+    case Activation::tanh:
+      for (index_t j = 0; j < n; ++j) x[j] = static_cast<T>(std::tanh(x[j]));
+      return;
+    case Activation::silu:
+      for (index_t j = 0; j < n; ++j) x[j] = static_cast<T>(x[j] / (T(1) + std::exp(-x[j])));
+      return;
+  }
+}
+
+/// D ← act(alpha·sums + beta·C + bias) in rows [begin, end) of D; `sums` begins at the first of them and is used up. Sum may be wider than
+/// the accumulator. One simple loop after the other over a row that stays in the first cache: compilers vectorise those.
 template <class Sum, class Acc, class Out>
-void write_back(const Problem& p, const Sum* sums, const Out* c, Out* d) {
+void write_back(const Problem& p, Sum* sums, index_t begin, index_t end, const Out* c, Out* d) {
   const Epilogue& e = p.epilogue;
   const auto alpha = static_cast<Sum>(static_cast<Acc>(e.alpha)), beta = static_cast<Sum>(static_cast<Acc>(e.beta));
   const auto* bias = static_cast<const Acc*>(e.bias);
-  for (index_t i = 0; i < p.m; ++i)
-    for (index_t j = 0; j < p.n; ++j) {
-      Sum x = times(alpha, sums[i * p.n + j]);
-      if (e.beta != 0) x = add(x, times(beta, widen<Sum>(c[i * p.c.ld + j])));
-      if (e.bias_axis == BiasAxis::column) x = add(x, static_cast<Sum>(bias[j]));
-      if (e.bias_axis == BiasAxis::row) x = add(x, static_cast<Sum>(bias[i]));
-      d[i * p.d.ld + j] = narrow<Out>(activate(x, e.activation));
+  const index_t n = p.n;
+  for (index_t i = begin; i < end; ++i, sums += n) {
+    if (e.alpha != 1)
+      for (index_t j = 0; j < n; ++j) sums[j] = times(alpha, sums[j]);
+    if (e.beta != 0) {
+      const Out* row = c + i * p.c.ld;
+      for (index_t j = 0; j < n; ++j) sums[j] = add(sums[j], times(beta, widen<Sum>(row[j])));
     }
+    if (e.bias_axis == BiasAxis::column)
+      for (index_t j = 0; j < n; ++j) sums[j] = add(sums[j], static_cast<Sum>(bias[j]));
+    if (e.bias_axis == BiasAxis::row)
+      for (index_t j = 0; j < n; ++j) sums[j] = add(sums[j], static_cast<Sum>(bias[i]));
+    activate_row(sums, n, e.activation);
+    Out* row = d + i * p.d.ld;
+    for (index_t j = 0; j < n; ++j) row[j] = narrow<Out>(sums[j]);
+  }
 }
 
 template <class T>
@@ -139,49 +159,105 @@ void transpose(const T* from, index_t from_ld, index_t rows, index_t cols, T* to
     isa().transpose_f64(from, from_ld, rows, cols, to, rows);
 }
 
+/// B as the register blocks read it: row-major, of the accumulator's type. Copied to scratch where it is not.
+template <class In, class Acc>
+std::pair<const Acc*, index_t> readable_b(const Problem& p, const In* b) {
+  if constexpr (std::is_same_v<In, Acc>) {
+    if (!p.b.transposed) return {b, p.b.ld};
+  }
+  Acc* copy = scratch<Acc>(0, p.k * p.n);
+  if constexpr (std::is_same_v<In, Acc>) {
+    transpose(b, p.b.ld, p.n, p.k, copy);
+  } else {
+    const index_t row = p.b.transposed ? 1 : p.b.ld, col = p.b.transposed ? p.b.ld : 1;
+    for (index_t q = 0; q < p.k; ++q)
+      for (index_t j = 0; j < p.n; ++j) copy[q * p.n + j] = widen<Acc>(b[q * row + j * col]);
+  }
+  return {copy, p.n};
+}
+
+/// Rows [begin, end) of one product.
+template <class In, class Acc, class Out>
+void rows_of(const Problem& p, const Matrices<In, Out>& x, std::pair<const Acc*, index_t> b, index_t begin, index_t end) {
+  const index_t m = end - begin, a_row = p.a.transposed ? 1 : p.a.ld, a_col = p.a.transposed ? p.a.ld : 1;
+  Product<Acc> g{m, p.n, p.k, nullptr, a_row, a_col, b.first, b.second, nullptr, p.n};
+  if constexpr (std::is_same_v<In, Acc>) {
+    g.a = x.a + begin * a_row;  // one element at a time: any strides do
+  } else {
+    Acc* a = scratch<Acc>(1, m * p.k);
+    for (index_t i = 0; i < m; ++i)
+      for (index_t q = 0; q < p.k; ++q) a[i * p.k + q] = widen<Acc>(x.a[(begin + i) * a_row + q * a_col]);
+    g.a = a;
+    g.a_row = p.k;
+    g.a_col = 1;
+  }
+  if constexpr (std::is_same_v<Acc, Out>) {
+    if (!p.has_epilogue()) {
+      g.d = x.d + begin * p.d.ld;
+      g.d_ld = p.d.ld;
+      return product(g);
+    }
+  }
+  g.d = scratch<Acc>(2, m * p.n);
+  product(g);
+  write_back<Acc, Acc, Out>(p, g.d, begin, end, x.c, x.d);
+}
+
+template <class In, class Acc, class Out>
+void one_of_stack(const Problem& p, index_t number) {
+  const auto x = matrices<In, Out>(p, number / p.batch_inner, number % p.batch_inner);
+  rows_of<In, Acc, Out>(p, x, readable_b<In, Acc>(p, x.b), 0, p.m);
+}
+
+/// Asks for a matrix of the stack before its turn: the hardware's prefetcher learns too late where a small matrix begins.
+void ask_for(const void* data, const Operand& o, index_t rows, index_t cols, index_t bytes) {
+#if defined(__GNUC__)
+  constexpr index_t line = 64;
+  const auto* begin = static_cast<const char*>(data);
+  if (o.transposed) std::swap(rows, cols);
+  if (o.ld == cols) cols *= rows, rows = 1;
+  for (index_t i = 0; i < rows; ++i)
+    for (index_t byte = 0; byte < cols * bytes; byte += line) __builtin_prefetch(begin + i * o.ld * bytes + byte);
+#endif
+}
+
+template <class In, class Acc, class Out>
+void part_of_stack(const Problem& p, index_t begin, index_t end) {
+  const index_t bytes = (p.m * p.k + p.k * p.n + p.m * p.n) * index_t{sizeof(In)};
+  const index_t ahead = std::clamp<index_t>(8192 / std::max<index_t>(bytes, 1), 1, 16);
+  for (index_t g = begin; g < end; ++g) {
+    if (g + ahead < p.batch()) {
+      const auto x = matrices<In, Out>(p, (g + ahead) / p.batch_inner, (g + ahead) % p.batch_inner);
+      ask_for(x.a, p.a, p.m, p.k, sizeof(In));
+      ask_for(x.b, p.b, p.k, p.n, sizeof(In));
+      ask_for(x.d, p.d, p.m, p.n, sizeof(Out));
+    }
+    one_of_stack<In, Acc, Out>(p, g);
+  }
+}
+
 template <class In, class Acc, class Out>
 void run_as(const Problem& p) {
-  const bool plain = std::is_same_v<Acc, Out> && !p.has_epilogue();
-  for (index_t outer = 0; outer < p.batch_outer; ++outer)
-    for (index_t inner = 0; inner < p.batch_inner; ++inner) {
-      const auto x = matrices<In, Out>(p, outer, inner);
-      Product<Acc> g{p.m, p.n, p.k, nullptr, p.k, 1, nullptr, p.n, nullptr, p.n};
-      if constexpr (std::is_same_v<In, Acc>) {
-        g.a = x.a;
-        g.a_row = p.a.transposed ? 1 : p.a.ld;
-        g.a_col = p.a.transposed ? p.a.ld : 1;
-        if (p.b.transposed) {
-          Acc* b = scratch<Acc>(0, p.k * p.n);
-          transpose(x.b, p.b.ld, p.n, p.k, b);
-          g.b = b;
-        } else {
-          g.b = x.b;
-          g.b_ld = p.b.ld;
-        }
-      } else {
-        Acc* a = scratch<Acc>(1, p.m * p.k);
-        Acc* b = scratch<Acc>(0, p.k * p.n);
-        const index_t a_row = p.a.transposed ? 1 : p.a.ld, a_col = p.a.transposed ? p.a.ld : 1;
-        const index_t b_row = p.b.transposed ? 1 : p.b.ld, b_col = p.b.transposed ? p.b.ld : 1;
-        for (index_t i = 0; i < p.m; ++i)
-          for (index_t q = 0; q < p.k; ++q) a[i * p.k + q] = widen<Acc>(x.a[i * a_row + q * a_col]);
-        for (index_t q = 0; q < p.k; ++q)
-          for (index_t j = 0; j < p.n; ++j) b[q * p.n + j] = widen<Acc>(x.b[q * b_row + j * b_col]);
-        g.a = a;
-        g.b = b;
-      }
-      if constexpr (std::is_same_v<Acc, Out>) {
-        if (plain) {
-          g.d = x.d;
-          g.d_ld = p.d.ld;
-          product(g);
-          continue;
-        }
-      }
-      g.d = scratch<Acc>(2, p.m * p.n);
-      product(g);
-      write_back<Acc, Acc, Out>(p, g.d, x.c, x.d);
+  const double one = double(p.m) * double(p.n) * double(p.k) * (sizeof(Acc) / 4.) + call_in_products;
+  const index_t batch = p.batch();
+  if (double(batch) * one < team_in_products) {
+    part_of_stack<In, Acc, Out>(p, 0, batch);
+  } else if (one < team_in_products || batch >= 4 * threads()) {
+    // The stack is dealt out, in runs that are worth fetching.
+    const index_t run = std::max<index_t>(1, static_cast<index_t>(team_in_products / 2 / one));
+    run_in_team(static_cast<int>((batch + run - 1) / run), [&](int i) {
+      part_of_stack<In, Acc, Out>(p, i * run, std::min(batch, (i + 1) * run));
+    });
+  } else {
+    // The rows of each product are.
+    const int rows = isa().rows_at_once(p.n, sizeof(Acc));
+    const int panels = static_cast<int>((p.m + rows - 1) / rows);
+    for (index_t g = 0; g < batch; ++g) {
+      const auto x = matrices<In, Out>(p, g / p.batch_inner, g % p.batch_inner);
+      const auto b = readable_b<In, Acc>(p, x.b);
+      run_in_team(panels, [&](int i) { rows_of<In, Acc, Out>(p, x, b, p.m * i / panels, p.m * (i + 1) / panels); });
     }
+  }
 }
 
 template <class In, class Acc, class Out, class Sum>
@@ -200,14 +276,14 @@ void reference_as(const Problem& p) {
             sums[i * p.n + j] = add(sums[i * p.n + j], times(a, widen<Sum>(x.b[q * b_row + j * b_col])));
         }
       }
-      write_back<Sum, Acc, Out>(p, sums.get(), x.c, x.d);
+      write_back<Sum, Acc, Out>(p, sums.get(), 0, p.m, x.c, x.d);
     }
 }
 
 }  // namespace
 
 bool preferred(const Problem& p, const DeviceInfo& device) {
-  return device.is_cpu() && p.precision != Precision::tf32 && on_calling_thread(p, device.compute_units);
+  return device.is_cpu() && p.precision != Precision::tf32 && on_calling_thread(p, device);
 }
 
 void run(const Problem& p) {

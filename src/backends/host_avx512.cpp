@@ -70,7 +70,7 @@ namespace sycl_mat::host {
 
 const Isa avx512_isa = {"avx512",
                         [] { return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"); },
-                        product<float>, product<double>, product<std::int32_t>, transpose<float>, transpose<double>};
+                        product<float>, product<double>, product<std::int32_t>, rows_at_once, transpose<float>, transpose<double>};
 
 }  // namespace sycl_mat::host
 

@@ -49,6 +49,6 @@ struct Vec {
 
 namespace sycl_mat::host {
 
-const Isa baseline_isa = {"baseline", [] { return true; }, product<float>, product<double>, product<std::int32_t>, transpose<float>, transpose<double>};
+const Isa baseline_isa = {"baseline", [] { return true; }, product<float>, product<double>, product<std::int32_t>, rows_at_once, transpose<float>, transpose<double>};
 
 }  // namespace sycl_mat::host

@@ -23,6 +23,8 @@ struct Isa {
   void (*product_f32)(const Product<float>&);
   void (*product_f64)(const Product<double>&);
   void (*product_i32)(const Product<std::int32_t>&);
+  /// Rows that product_… computes at once for n columns, of elements of so many bytes: multiples of it cost the least.
+  int (*rows_at_once)(index_t n, int bytes);
   /// to[c·to_ld + r] = from[r·from_ld + c]
   void (*transpose_f32)(const float* from, index_t from_ld, index_t rows, index_t cols, float* to, index_t to_ld);
   void (*transpose_f64)(const double* from, index_t from_ld, index_t rows, index_t cols, double* to, index_t to_ld);

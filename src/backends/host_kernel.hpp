@@ -79,10 +79,17 @@ SYCL_MAT_HOST_INLINE void strip_of(int rows, const Product<T>& x, index_t i) {
 }
 
 template <class T>
+int most_rows_for(index_t n) {
+  using Vector = Vec<T>;
+  const index_t vectors = (n + Vector::width - 1) / Vector::width;
+  return Vector::max_rows(vectors > Vector::max_vectors ? Vector::max_vectors : int(vectors));
+}
+int rows_at_once(index_t n, int bytes) { return bytes == 8 ? most_rows_for<double>(n) : most_rows_for<float>(n); }
+
+template <class T>
 void product(const Product<T>& x) {
   using Vector = Vec<T>;
-  const index_t vectors = (x.n + Vector::width - 1) / Vector::width;
-  const int most_rows = Vector::max_rows(vectors > Vector::max_vectors ? Vector::max_vectors : int(vectors));
+  const int most_rows = most_rows_for<T>(x.n);
   // As even as possible: 13 rows are 5 + 4 + 4.
   const index_t panels = (x.m + most_rows - 1) / most_rows;
   for (index_t p = 0; p < panels; ++p) {

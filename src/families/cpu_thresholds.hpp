@@ -1,13 +1,19 @@
 // Where the CPU's kernels hand over to each other: every number was measured (docs/performance.md says how), and stands here alone.
 #pragma once
 
+#include <algorithm>
+
 #include "../problem.hpp"
+#include "sycl_mat/device.hpp"
 
 namespace sycl_mat {
 
 /// Multiply-adds that the calling thread does in the time of a launch (4–5 µs at some 58·10⁹ float32 ones a second, half of it because a
 /// second core helps only after that).
 constexpr double launch_in_products = 3.5e5;
+
+/// Multiply-adds from which the calling thread lets a helper take part (host_team.hpp).
+constexpr double team_in_products = 1e5;
 
 /// Multiply-adds of one product that cost as much as beginning it.
 constexpr double call_in_products = 1e3;
@@ -26,13 +32,25 @@ inline bool skinny_pays(const Problem& p) {
   return dots ? p.k >= 128 : p.k >= 16;
 }
 
-/// Whether one thread is done before two or more, after a launch, would be.
-inline bool on_calling_thread(const Problem& p, int compute_units) {
-  const double widening = p.dtype == p.accumulator ? 1 : 8;  // converted one by one
+/// Bytes of B up to which reading it in place, row panel after row panel, stays as fast as a packed copy: it lies in the second cache.
+constexpr double b_in_place_bytes = 300e3;
+
+/// Threads of the host path's team at most, the caller included (host_team.cpp).
+constexpr int team_threads = 4;
+
+/// Whether the calling thread and its team are done before a launch on all cores would be.
+inline bool on_calling_thread(const Problem& p, const DeviceInfo& device) {
+  const double mk = double(p.m) * double(p.k), kn = double(p.k) * double(p.n), mn = double(p.m) * double(p.n);
   const double size = p.accumulator == DType::float64 ? 2 : 1;
-  const double one = double(p.m) * double(p.n) * double(p.k) * size + widening * (double(p.m) * double(p.k) + double(p.k) * double(p.n)) + call_in_products;
-  (void)compute_units;
-  return double(p.batch()) * one <= launch_in_products;
+  // Elements that are converted, transposed or finished one by one, in multiply-adds.
+  const double converted = p.dtype == p.accumulator ? (p.b.transposed ? 2 * kn : 0) : 12 * (mk + kn + mn);
+  const double finished = p.epilogue.activation > Activation::relu ? 200 * mn : p.has_epilogue() ? 4 * mn : 0;
+  const double all = double(p.batch()) * (mk * double(p.n) * size + converted + finished + call_in_products);
+  if (all <= launch_in_products) return true;
+  if (kn * double(size_of(p.accumulator)) > b_in_place_bytes || p.dtype != p.accumulator || p.epilogue.activation > Activation::relu) return false;
+  // Beyond that a launch pays off only by the cores that the team has not.
+  const double cores = std::max(1, device.compute_units), team = std::min<double>(cores, team_threads);
+  return cores <= team || all <= launch_in_products / (1 / team - 1 / cores);
 }
 
 }  // namespace sycl_mat

@@ -6,9 +6,11 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "backends/host_isa.hpp"
+#include "backends/host_team.hpp"
 #include "backends/narrow_types.hpp"
 #include "sycl_mat/device.hpp"
 
@@ -143,13 +145,51 @@ TEST(Host, PrefersOnlyWhatIsTiny) {
   p.m = p.n = p.k = 16;
   EXPECT_TRUE(host::preferred(p, cpu));
   p.batch_outer = 10000;
+  EXPECT_TRUE(host::preferred(p, cpu));
+  cpu.compute_units = 64;  // far more than the team has
   EXPECT_FALSE(host::preferred(p, cpu));
   p.batch_outer = 1;
+  EXPECT_TRUE(host::preferred(p, cpu));
   p.m = p.n = p.k = 512;
   EXPECT_FALSE(host::preferred(p, cpu));
   p.m = p.n = p.k = 4;
   cpu.type = "gpu";
   EXPECT_FALSE(host::preferred(p, cpu));
+}
+
+/// Large enough for the team: rows dealt out, stacks dealt out, transposes and write-back by every member; from two threads at once.
+TEST(Host, TeamsGiveTheReference) {
+  const auto check = [](index_t m, index_t n, index_t k, index_t batch, bool transposed, bool epilogue) {
+    std::vector<float> a(std::size_t(m * k * batch)), b(std::size_t(k * n * batch)), d(std::size_t(m * n * batch), 1), bias(std::size_t(n), 2);
+    for (std::size_t i = 0; i < a.size(); ++i) a[i] = float(int(i * 7 % 5) - 2);
+    for (std::size_t i = 0; i < b.size(); ++i) b[i] = float(int(i * 11 % 7) - 3);
+    auto expected = d;
+    Problem p;
+    p.m = m, p.n = n, p.k = k, p.batch_inner = batch;
+    p.a = {a.data(), transposed ? m : k, transposed, m * k, 0}, p.b = {b.data(), transposed ? k : n, transposed, k * n, 0};
+    p.c = p.d = {d.data(), n, false, m * n, 0};
+    if (epilogue) p.epilogue = {2, -1, bias.data(), BiasAxis::column, Activation::relu};
+    host::run(p);
+    p.c.data = p.d.data = expected.data();
+    host::reference(p);
+    EXPECT_EQ(d, expected) << m << "x" << n << "x" << k << " batch " << batch;
+  };
+  const auto all = [&] {
+    for (int round = 0; round < 20; ++round)
+      for (const bool transposed : {false, true}) {
+        check(100, 90, 80, 1, transposed, false);
+        check(61, 130, 75, 2, transposed, true);
+        check(5, 6, 7, 700, transposed, round % 2);
+        check(40, 33, 50, 17, transposed, true);
+      }
+  };
+  all();
+  std::thread other(all);
+  all();
+  other.join();
+  host::set_threads(1);
+  all();
+  host::set_threads(0);
 }
 
 TEST(NarrowTypes, EveryValueComesBack) {
