@@ -48,10 +48,15 @@ std::size_t cached_bytes_limit(const DeviceInfo& info) {
   return static_cast<std::size_t>(info.global_memory) / 8;  // staging buffers kept for reuse may take an eighth of the memory
 }
 
+/// What fails after it was submitted (inside oneMKL, for example) reaches whoever waits; the runtime's own handler ends the process.
+void raise(sycl::exception_list failures) {
+  for (const std::exception_ptr& failure : failures) std::rethrow_exception(failure);
+}
+
 }  // namespace
 
 Context::State::State(const sycl::device& device, DeviceInfo device_info)
-    : queue(device, sycl::property::queue::in_order{}),
+    : queue(device, raise, sycl::property::queue::in_order{}),
       info(std::move(device_info)),
       all_units(info.compute_units),
       pool(queue, cached_bytes_limit(info)),
@@ -67,6 +72,9 @@ void Context::State::wait() {
   } catch (const sycl::exception& e) {
     scratch.reset();
     rethrow(e, info);
+  } catch (const std::exception& e) {  // a host task's, as it was thrown
+    scratch.reset();
+    throw DeviceError(info.name + " failed: " + e.what());
   }
 }
 
@@ -85,7 +93,8 @@ void Context::wait() { state_->wait(); }
 
 void Context::set_threads(int count) {
   State& state = *state_;
-  if (!state.info.is_cpu()) throw UnsupportedError("only a CPU device has threads to limit; " + state.info.name + " is a " + state.info.type + ".");
+  if (!state.info.is_cpu())
+    throw UnsupportedError("only a CPU device has threads to limit; " + state.info.name + " is a " + state.info.type + ".");
   if (count < 0) throw InputError("the number of threads must be positive, or 0 for all.");
   state.info.compute_units = count == 0 ? state.all_units : std::min(count, state.all_units);
   state.prepared.clear();
@@ -114,7 +123,8 @@ Context& context(std::string_view selector) {
     if (selector.empty()) r.standard = slot.get();
     return *slot;
   } catch (const sycl::exception& e) {
-    throw DeviceError(std::string("the SYCL runtime could not open the device: ") + e.what() + " Run 'sycl-mat doctor' to see what is missing.");
+    throw DeviceError(std::string("the SYCL runtime could not open the device: ") + e.what() +
+                      " Run 'sycl-mat doctor' to see what is missing.");
   }
 }
 

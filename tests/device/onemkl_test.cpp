@@ -288,6 +288,20 @@ TEST(Backends, UnknownNamesListTheKnownOnes) {
   }
 }
 
+TEST(Backends, WhatFailsAfterItsSubmissionReachesWhoeverWaits) {
+  Context::State& state = context().state();
+  state.queue.submit([](sycl::handler& h) { h.host_task([] { throw std::runtime_error("from within"); }); });
+  try {
+    state.wait();
+    FAIL() << "no error";
+  } catch (const DeviceError& e) {
+    EXPECT_NE(std::string(e.what()).find("from within"), std::string::npos) << e.what();
+  }
+  float x[1] = {3}, y[1] = {0};
+  matmul(context(), row_major(x, 1, 1), row_major(x, 1, 1), row_major(y, 1, 1));  // and the next product is not affected
+  EXPECT_EQ(y[0], 9);
+}
+
 TEST(Backends, AForcedKernelIsNotOneMkls) {
   float x[1] = {1};
   GemmOptions options = by_onemkl();
