@@ -240,6 +240,27 @@ SYCL_MAT_INLINE Vector<T, n> load_aligned(const T* from) {
   return *reinterpret_cast<const Vector<T, n>*>(from);
 }
 
+/// The same from global memory that nobody writes while the kernel runs. For PTX in words of the instruction itself: where another path
+/// loads the same address without knowing its alignment, the optimiser joins the two and keeps the worse.
+template <int n, class T>
+SYCL_MAT_INLINE Vector<T, n> load_constant_aligned(const T* from) {
+#ifdef __NVPTX__
+  if constexpr (n * sizeof(T) % 16 == 0) {
+    using Result = Vector<T, n>;
+    struct Words {
+      unsigned w[n * sizeof(T) / 4];
+    } words;
+#pragma unroll
+    for (unsigned i = 0; i < n * sizeof(T) / 4; i += 4)
+      asm("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+          : "=r"(words.w[i]), "=r"(words.w[i + 1]), "=r"(words.w[i + 2]), "=r"(words.w[i + 3])
+          : "l"(reinterpret_cast<const char*>(from) + i * 4));
+    return __builtin_bit_cast(Result, words);
+  }
+#endif
+  return load_aligned<n>(from);
+}
+
 template <bool condition, class Yes, class No>
 struct ChoiceOf {
   using type = Yes;

@@ -104,7 +104,7 @@ struct Operand {
     if (PREFERS_ALIGNED && aligned) {
 #pragma unroll
       for (int q = 0; q < EACH; ++q)
-        if (has(item, q)) chunks[q] = load_aligned<WIDTH>(next + offset(item, q));
+        if (has(item, q)) chunks[q] = load_constant_aligned<WIDTH>(next + offset(item, q));
     } else {
 #pragma unroll
       for (int q = 0; q < EACH; ++q)

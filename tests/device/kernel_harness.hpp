@@ -271,13 +271,14 @@ class Harness {
 
   sycl::kernel build(const Plan& plan) {
     namespace syclex = sycl::ext::oneapi::experimental;
+    const auto key = std::pair(plan.kernel->name, plan.constants);
+    if (const auto found = built_.find(key); found != built_.end()) return found->second;
     const std::string source = render(*plan.kernel, plan.constants);
-    if (const auto found = built_.find(source); found != built_.end()) return found->second;
     std::string log;
     try {
       auto sources = syclex::create_kernel_bundle_from_source(queue.get_context(), syclex::source_language::sycl, source);
       auto bundle = syclex::build(sources, syclex::properties{syclex::save_log{&log}});
-      return built_.emplace(source, bundle.ext_oneapi_get_kernel(std::string(plan.kernel->name))).first->second;
+      return built_.emplace(key, bundle.ext_oneapi_get_kernel(std::string(plan.kernel->name))).first->second;
     } catch (const sycl::exception& e) {
       throw std::runtime_error(std::string(e.what()) + "\n" + log);
     }
@@ -386,11 +387,21 @@ class Harness {
     const sycl::kernel kernel = build(plan);
     const auto& [global, local] = plan.range;
     queue.submit([&](sycl::handler& h) {
-      h.set_args(p.a.data, p.b.data, p.c.data, p.d.data, const_cast<void*>(p.epilogue.bias), scratch, g);
+      h.set_args(p.a.data, p.b.data, p.c.data, p.d.data, const_cast<void*>(p.epilogue.bias), scratch);
+      if (info.backend == "cuda") {  // in pieces of 16 bytes: see ENTRY in kernels/device.hpp
+        struct Word {
+          std::uint64_t low, high;
+        } words[13]{};
+        static_assert(sizeof(g) <= sizeof(words));
+        std::memcpy(words, &g, sizeof(g));
+        for (int i = 0; i < 13; ++i) h.set_arg(6 + i, words[i]);
+      } else {
+        h.set_arg(6, g);
+      }
       h.parallel_for(sycl::nd_range<3>{{global[0], global[1], global[2]}, {local[0], local[1], local[2]}}, kernel);
     });
   }
-  std::map<std::string, sycl::kernel> built_;
+  std::map<std::pair<std::string_view, Constants>, sycl::kernel> built_;
 };
 
 inline Harness& harness() {
