@@ -34,6 +34,13 @@ std::optional<Plan> tuned(const Kernel& kernel, const TunedMatch& match, const P
   }
 }
 
+Plan with_onemkl(std::string reason) {
+  Plan plan;
+  plan.backend = onemkl::name;
+  plan.reason = std::move(reason);
+  return plan;
+}
+
 Plan with_named_kernel(const Kernel& kernel, const Problem& p, const DeviceInfo& device, const GemmOptions& options) {
   if (const std::string reason = why_not(kernel, p, device); !reason.empty())
     throw UnsupportedError("the kernel \"" + std::string(kernel.name) + "\" cannot compute this product: " + reason);
@@ -68,16 +75,26 @@ void check_backend(const GemmOptions& options) {
 Plan onemkl_or_ours(const Problem& p, const DeviceInfo& device, GemmOptions options) {
   onemkl::require();
   const std::string reason = onemkl::why_not(p);
-  if (reason.empty()) {
-    Plan plan;
-    plan.backend = onemkl::name;
-    plan.reason = "the caller chose oneMKL";
-    return plan;
-  }
+  if (reason.empty()) return with_onemkl("the caller chose oneMKL");
   options.backend = "sycl";
   Plan plan = make_plan(p, device, options);
   plan.reason = "not by oneMKL: " + reason + "; ours instead: " + plan.reason;
   return plan;
+}
+
+/// The plan of the fastest that was measured. A record of oneMKL counts where the caller leaves the backend open; one of a kernel that
+/// this version does not have counts nowhere.
+std::optional<Plan> measured(const Problem& p, const DeviceInfo& device, const GemmOptions& options) {
+  auto match = lookup(p, device);
+  if (!match) return std::nullopt;
+  if (match->kernel == onemkl::name) {
+    if (options.backend == "auto" && onemkl::usable() && onemkl::why_not(p).empty()) return with_onemkl(match->reason);
+    match = lookup(p, device, preferred(p, device).name);
+    if (!match) return std::nullopt;
+  }
+  for (const Kernel& kernel : all_kernels())
+    if (kernel.name == match->kernel) return tuned(kernel, *match, p, device);
+  return std::nullopt;
 }
 
 }  // namespace
@@ -94,8 +111,7 @@ Plan make_plan(const Problem& p, const DeviceInfo& device, const GemmOptions& op
   if (!options.kernel.empty()) return with_named_kernel(find_kernel(options.kernel), p, device, options);
   if (options.params && !std::holds_alternative<std::monostate>(*options.params))
     return with_named_kernel(find_kernel(kernel_of(*options.params)), p, device, options);
-  if (const auto match = lookup(p, device))
-    if (auto plan = tuned(find_kernel(match->kernel), *match, p, device)) return *std::move(plan);
+  if (auto plan = measured(p, device, options)) return *std::move(plan);
   const Kernel& kernel = preferred(p, device);
   return with(kernel, p, device, kernel.defaults(p, device), "nothing measured for this device: constants from its properties");
 }

@@ -188,6 +188,15 @@ void require() {
   if (!l.submit) l.submit = load_everything(l.folders);
 }
 
+bool usable() {
+  try {
+    require();
+    return true;
+  } catch (const UnsupportedError&) {
+    return false;
+  }
+}
+
 std::string why_not(const Problem& problem) {
   Problem p = problem;
   put_best_axis_inside(p);

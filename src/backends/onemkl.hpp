@@ -21,6 +21,9 @@ void add_folder(const std::filesystem::path& folder);
 /// Loads oneMKL. Throws UnsupportedError that says what to install; a failure is not remembered.
 void require();
 
+/// Whether it can be loaded. Loads it.
+bool usable();
+
 /// Why oneMKL cannot compute this problem; empty: it can. Asks nothing of the library.
 std::string why_not(const Problem& p);
 

@@ -6,6 +6,7 @@
 
 #include "device/kernel_harness.hpp"
 #include "sycl_mat/sycl_mat.hpp"
+#include "tuning_db.hpp"
 
 namespace sycl_mat {
 namespace {
@@ -300,6 +301,63 @@ TEST(Backends, WhatFailsAfterItsSubmissionReachesWhoeverWaits) {
   float x[1] = {3}, y[1] = {0};
   matmul(context(), row_major(x, 1, 1), row_major(x, 1, 1), row_major(y, 1, 1));  // and the next product is not affected
   EXPECT_EQ(y[0], 9);
+}
+
+/// The tuning file of a test, in the place of the user's.
+class Measured : public testing::Test {
+ protected:
+  void SetUp() override { setenv("SYCL_MAT_TUNING_FILE", file_.c_str(), 1); }
+  void TearDown() override {
+    unsetenv("SYCL_MAT_TUNING_FILE");
+    std::filesystem::remove(file_);
+    std::filesystem::remove(file_.string() + ".lock");
+    tuned_afresh();
+  }
+  /// Writes one record for 300×300×300 and waits until the database has seen the file.
+  void measured(const std::string& kernel) {
+    TunedRecord r;
+    r.fingerprint = context().device().fingerprint;
+    r.architecture = context().device().architecture;
+    r.driver_version = context().device().driver_version;
+    r.kernel = kernel;
+    r.shape = {300, 300, 300, 1};
+    r.shape_class = shape_class(r.shape);
+    r.gflops = 1e9;
+    r.measured = utc_now();
+    merge_into(file_, std::vector{r});
+    tuned_afresh();
+  }
+  std::string kernel_for(const std::string& backend) {
+    GemmOptions options;
+    options.backend = backend;
+    const MatrixView x = row_major(x_.data(), 300, 300), y = row_major(y_.data(), 300, 300);
+    matmul(context(), x, x, y, options);
+    EXPECT_EQ(y_[7], 300);
+    return explain(context(), x, x, nullptr, y, options).kernel;
+  }
+
+ private:
+  static void tuned_afresh() {
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));  // the files are looked at twice a second
+    tuning_generation();
+  }
+  std::filesystem::path file_ =
+      std::filesystem::temp_directory_path() / ("sycl_mat_onemkl_test_" + std::to_string(std::random_device()()) + ".json");
+  std::vector<float> x_ = std::vector<float>(300 * 300, 1.f), y_ = std::vector<float>(300 * 300);
+};
+
+TEST_F(Measured, OneMklRunsWhereItWasFasterAndTheCallerLeavesItOpen) {
+  if (!onemkl::usable()) GTEST_SKIP() << "oneMKL is not installed";
+  EXPECT_NE(kernel_for("auto"), "onemkl");
+  measured("onemkl");
+  EXPECT_EQ(kernel_for("auto"), "onemkl");
+  EXPECT_NE(kernel_for("sycl"), "onemkl");
+}
+
+TEST_F(Measured, AKernelThatThisVersionDoesNotHaveIsNoObstacle) {
+  measured("a_kernel_of_tomorrow");
+  EXPECT_NE(kernel_for("sycl"), "a_kernel_of_tomorrow");
+  EXPECT_NE(kernel_for("auto"), "a_kernel_of_tomorrow");
 }
 
 TEST(Backends, AForcedKernelIsNotOneMkls) {
