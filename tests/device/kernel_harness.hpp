@@ -11,6 +11,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "device.hpp"
@@ -268,12 +269,13 @@ class Harness {
   Harness() : queue(sycl::property::queue::in_order{}), info(describe(queue.get_device())) {}
   sycl::queue queue;
   DeviceInfo info;
+  std::string prefix;  ///< text before every source
 
   sycl::kernel build(const Plan& plan) {
     namespace syclex = sycl::ext::oneapi::experimental;
-    const auto key = std::pair(plan.kernel->name, plan.constants);
+    const auto key = std::tuple(prefix, plan.kernel->name, plan.constants);
     if (const auto found = built_.find(key); found != built_.end()) return found->second;
-    const std::string source = render(*plan.kernel, plan.constants);
+    const std::string source = prefix + render(*plan.kernel, plan.constants);
     std::string log;
     try {
       auto sources = syclex::create_kernel_bundle_from_source(queue.get_context(), syclex::source_language::sycl, source);
@@ -401,7 +403,7 @@ class Harness {
       h.parallel_for(sycl::nd_range<3>{{global[0], global[1], global[2]}, {local[0], local[1], local[2]}}, kernel);
     });
   }
-  std::map<std::pair<std::string_view, Constants>, sycl::kernel> built_;
+  std::map<std::tuple<std::string, std::string_view, Constants>, sycl::kernel> built_;
 };
 
 inline Harness& harness() {

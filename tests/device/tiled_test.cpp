@@ -138,6 +138,17 @@ TEST_P(EveryType, Tiled) {
 INSTANTIATE_TEST_SUITE_P(Types, EveryType, testing::Values(DType::float64, DType::float16, DType::bfloat16, DType::int8),
                          [](const auto& info) { return std::string(name_of(info.param)); });
 
+// ---- the other body of device.hpp ---------------------------------------------------------------------------------------------------
+TEST(StandardSycl, KernelsCompileAndRunWithTheStandardHeaders) {
+  Harness& h = harness();
+  if (h.info.backend == "cuda") GTEST_SKIP() << "entry points for PTX need the builtins";
+  h.prefix = "#define SYCL_MAT_STANDARD_SYCL\n";
+  for (const char* kernel : {"naive", "tiled_double_buffered", "tiled"})
+    h.check(kernel, {}, Case{.m = 70, .n = 75, .k = 40, .alpha = 2, .beta = 1, .activation = Activation::gelu, .batch_outer = 2});
+  h.check("tiled", TiledChoice{{8, 8, 8, 4, 4, 4}, {.split_k = 3}}, Case{.m = 70, .n = 75, .k = 400, .integers = true});
+  h.prefix.clear();
+}
+
 // ---- what is no number ------------------------------------------------------------------------------------------------------------
 /// Zero times anything but a number is no number; and what lies beyond an edge must not get in.
 TEST_P(EveryKernel, NaNAndInfinity) {
