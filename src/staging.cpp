@@ -24,6 +24,14 @@ MatrixView with_repeats_of(MatrixView v, const MatrixView& like) {
   return v;
 }
 
+/// Whether element by element the two views are the same memory.
+bool same_places(const MatrixView& x, const MatrixView& y) {
+  if (x.data != y.data || x.row_stride != y.row_stride || x.col_stride != y.col_stride) return false;
+  for (std::size_t i = 0; i < x.batch.size(); ++i)
+    if (x.batch[i].stride != y.batch[i].stride) return false;
+  return true;
+}
+
 bool rows_contiguous(const MatrixView& v) { return v.col_stride == 1 || v.cols <= 1; }
 bool columns_contiguous(const MatrixView& v) { return v.row_stride == 1 || v.rows <= 1; }
 
@@ -50,7 +58,7 @@ Staging::Staging(Context::State& context, const Operands& o, Where where)
   staged_.b = bring_in(o.b, "B", nullptr);
   // A result that shares memory with an operand would be read after it was written. The same C in place is fine: each element is read
   // before it is written, by the same work-item.
-  const bool in_place = o.c && o.c->data == o.d.data && o.c->row_stride == o.d.row_stride && o.c->col_stride == o.d.col_stride;
+  const bool in_place = o.c && same_places(*o.c, o.d);
   const bool overlaps = may_overlap(o.d, o.a) || may_overlap(o.d, o.b) || (o.c && !in_place && may_overlap(o.d, *o.c));
   staged_.d = bring_result(o.d, overlaps);
   if (o.c) {  // C must lie as D does: rows contiguous in both, or columns

@@ -134,6 +134,24 @@ INSTANTIATE_TEST_SUITE_P(Devices, Masked,
                          testing::Values(std::tuple{true, true, true}, std::tuple{false, true, true}, std::tuple{false, true, false},
                                          std::tuple{false, false, true}));
 
+// C is one matrix of the result's stack, repeated: in place for the first product, and overwritten before the second one reads it.
+TEST(Aliasing, CThatIsPartOfTheResult) {
+  std::vector<float> a(2 * 30 * 30, 1.f), b(2 * 30 * 30, 1.f), d(2 * 30 * 30, 5.f);
+  MatrixView stack = row_major(nullptr, 30, 30);
+  stack.batch = {{2, 900}};
+  MatrixView va = stack, vb = stack, vd = stack;
+  va.data = a.data(), vb.data = b.data(), vd.data = d.data();
+  const MatrixView c = row_major(d.data(), 30, 30);
+  for (const char* kernel : {"host", "packed", "naive"}) {
+    std::fill(d.begin(), d.end(), 5.f);
+    GemmOptions options;
+    options.kernel = kernel;
+    options.epilogue.beta = 1;
+    gemm(context("cpu"), va, vb, &c, vd, options);
+    for (float v : d) ASSERT_EQ(v, 35.f) << kernel;
+  }
+}
+
 TEST(MemoryPool, HandsOutNothingTwice) {
   Context& c = context("cpu");
   MemoryPool pool(c.state().queue, 1 << 20);
