@@ -102,6 +102,11 @@ std::int64_t limit_of(const Context::State& context, const GemmOptions& options)
   return options.max_device_memory > 0 ? std::min(options.max_device_memory, device) : device;
 }
 
+/// A device with memory of its own, to which ordinary arrays must be copied.
+bool copies_everything(const Context::State& context) { return !context.info.unified_memory && !context.info.usm_system; }
+
+std::int64_t bytes_of_all(const Operands& o) { return dense_bytes(o.a) + dense_bytes(o.b) + dense_bytes(o.d); }
+
 std::int64_t bytes_needed(const Operands& o, const BlockSizes& s, index_t a_panels, index_t b_panels) {
   const auto in = size_of(o.a.dtype), out = size_of(o.d.dtype);
   return in * s.depth * (a_panels * s.rows + b_panels * s.columns) + out * result_slots * s.rows * s.columns;
@@ -258,9 +263,13 @@ std::vector<std::pair<index_t, index_t>> block_order(index_t rows, index_t colum
   return order;
 }
 
+bool stack_exceeds_memory(const Context::State& context, const Operands& o, const GemmOptions& options) {
+  return copies_everything(context) && !o.d.batch.empty() && bytes_of_all(o) > limit_of(context, options);
+}
+
 std::optional<BlockSizes> block_sizes(const Context::State& context, const Operands& o, const GemmOptions& options) {
-  if (context.info.unified_memory || context.info.usm_system || !o.d.batch.empty()) return std::nullopt;
-  const std::int64_t bytes = dense_bytes(o.a) + dense_bytes(o.b) + dense_bytes(o.d);
+  if (!copies_everything(context) || !o.d.batch.empty()) return std::nullopt;
+  const std::int64_t bytes = bytes_of_all(o);
   const std::int64_t limit = limit_of(context, options);
   if (bytes < std::min(worth_cutting, limit)) return std::nullopt;
   for (const MatrixView* v : {&o.a, &o.b, &o.d, o.c ? &*o.c : &o.d})

@@ -20,6 +20,9 @@ struct BlockSizes {
 /// gives the same bits.
 std::optional<BlockSizes> block_sizes(const Context::State& context, const Operands& o, const GemmOptions& options);
 
+/// Whether a stack of host arrays must be multiplied in parts, along its outermost axis, because the whole does not fit.
+bool stack_exceeds_memory(const Context::State& context, const Operands& o, const GemmOptions& options);
+
 /// The order in which blocks (row, column) are computed. Where all panels fit on the device, every step brings one panel of A and one of
 /// B and computes all blocks that have become possible: an L around the finished square, so that compute can begin after two panels.
 std::vector<std::pair<index_t, index_t>> block_order(index_t rows, index_t columns, bool all_panels_fit);

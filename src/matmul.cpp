@@ -82,6 +82,22 @@ Event multiply_on_device(Context::State& context, const Operands& o, const GemmO
   return Event(std::move(product));
 }
 
+Event multiply(Context::State& context, const Operands& o, const GemmOptions& options) {
+  if (on_host(make_problem(first_slice(o), options), context.info, options) && host_reachable(context, o)) {
+    multiply_on_host(context, o, options);
+    return {};
+  }
+  if (stack_exceeds_memory(context, o, options)) {
+    for (std::int64_t i = 0; i < o.d.batch.front().extent; ++i) multiply(context, slice_at(o, i), options).wait();
+    return {};
+  }
+  if (const auto sizes = block_sizes(context, o, options)) {
+    multiply_in_blocks(context, o, options, *sizes);
+    return {};
+  }
+  return multiply_on_device(context, o, options);
+}
+
 }  // namespace
 
 Event gemm(Context& where, const MatrixView& a, const MatrixView& b, const MatrixView* c, const MatrixView& d, const GemmOptions& options) {
@@ -90,17 +106,8 @@ Event gemm(Context& where, const MatrixView& a, const MatrixView& b, const Matri
   if (is_empty(operands.d)) return {};
   collapse_batch(operands);
   try {
-    const Problem problem = make_problem(first_slice(operands), options);
-    trace(problem);
-    if (on_host(problem, context.info, options) && host_reachable(context, operands)) {
-      multiply_on_host(context, operands, options);
-      return {};
-    }
-    if (const auto sizes = block_sizes(context, operands, options)) {
-      multiply_in_blocks(context, operands, options, *sizes);
-      return {};
-    }
-    return multiply_on_device(context, operands, options);
+    trace(make_problem(first_slice(operands), options));
+    return multiply(context, operands, options);
   } catch (const sycl::exception& e) {
     rethrow(e, context.info);
   }

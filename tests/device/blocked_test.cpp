@@ -93,6 +93,19 @@ TEST(Blocked, NothingFits) {
   EXPECT_THROW(matmul(discrete(), row_major(a.data(), 100, 100), row_major(b.data(), 100, 100), row_major(d.data(), 100, 100), options), OutOfMemoryError);
 }
 
+TEST(Blocked, StacksThatDoNotFit) {
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  Guarded<float> a(100, 80, Order::rows, 0, false, 9), b(80, 90, Order::columns, 0, false, 9), d(100, 90, Order::rows, 4, false, 9);
+  for (auto* x : {&a, &b, &d}) x->fill([&] { return normal(random); });
+  GemmOptions options;
+  options.kernel = "packed";
+  options.max_device_memory = 200000;  // one of the nine fits
+  matmul(discrete(), a.view(), b.view(), d.view(), options);
+  test::expect_product<float>(a, b, nullptr, d, 1, 0, "stack in parts", 9);
+  d.expect_only_matrix_written("stack in parts");
+}
+
 TEST(BlockOrder, EveryBlockOnceAndPanelsOneByOne) {
   for (const bool fit : {true, false})
     for (const auto& [rows, columns] : {std::pair{1, 1}, {3, 5}, {5, 3}, {4, 4}, {1, 6}, {6, 1}}) {
