@@ -30,7 +30,10 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "Python 3.10 or later is wanted, $(PYTHON) is `$(PYTHON) -V`"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "$(PYTHON) cannot make virtual environments: Debian and Ubuntu keep that in a package of its own:"; \
-	  echo "    sudo apt-get install python3-venv"; exit 1; }
+	  echo "    sudo apt-get install python3-venv python3-dev"; exit 1; }
+	@$(PYTHON) -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h")))' || { \
+	  echo "the headers of $(PYTHON) are missing (Python.h), which a compiled module needs. Debian and Ubuntu:"; \
+	  echo "    sudo apt-get install python3-dev"; exit 1; }
 	@command -v $(firstword $(CXX)) >/dev/null || { echo "no C++ compiler ($(CXX)) was found: install g++ 11 or later"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
