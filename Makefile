@@ -39,6 +39,7 @@ $(BIN)/python:
 
 # The wheel is built as pip does for a user: in isolation, its tools from PyPI.
 $(BUILD)/wheel.stamp: $(BIN)/python $(SOURCES)
+	@echo "building the package: some minutes the first time"
 	rm -rf $(BUILD)/dist
 	$(BIN)/python -m pip wheel --disable-pip-version-check --quiet --no-deps --wheel-dir $(BUILD)/dist .
 	@touch $@
