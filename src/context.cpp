@@ -8,6 +8,7 @@
 #include <pthread.h>
 #endif
 
+#include "backends/host_team.hpp"
 #include "caller_placement.hpp"
 #include "device.hpp"
 #include "sycl_mat/errors.hpp"
@@ -98,6 +99,7 @@ void Context::set_threads(int count) {
   if (count < 0) throw InputError("the number of threads must be positive, or 0 for all.");
   state.info.compute_units = count == 0 ? state.all_units : std::min(count, state.all_units);
   state.prepared.clear();
+  host::set_threads(state.info.compute_units);
 }
 
 int Context::threads() const { return state_->info.compute_units; }

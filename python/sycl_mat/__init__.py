@@ -25,10 +25,12 @@ from ._core import (
     TileParams,
     __version__,
     devices,
+    get_num_threads,
     kernels,
     last_kernel,
     matmul,
     set_default_device,
+    set_num_threads,
 )
 from ._creation import asarray, empty, from_dlpack, full, zeros
 from ._place import Event
@@ -74,10 +76,12 @@ __all__ = [
     "from_dlpack",
     "full",
     "gemm",
+    "get_num_threads",
     "kernels",
     "last_kernel",
     "matmul",
     "set_default_device",
+    "set_num_threads",
     "tune",
     "zeros",
 ]

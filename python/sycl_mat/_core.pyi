@@ -287,6 +287,14 @@ def set_default_device(device: Device | str | None) -> None:
     Which device `device=None` means from now on. Raises DeviceError, and changes nothing, where there is no such device.
     """
 
+def set_num_threads(count: int, device: Device | str | None = None) -> None:
+    """
+    How many of a CPU device's cores a product is shared among; 0: all. Raises UnsupportedError on other devices.
+    """
+
+def get_num_threads(device: Device | str | None = None) -> int:
+    """How many cores (or compute units) a product is shared among."""
+
 def current_device(device: Device | str | None = None) -> Device:
     """The device that a product with this `device=` runs on."""
 

@@ -429,3 +429,19 @@ def test_kernel_constants(random: np.random.Generator) -> None:
     assert_product(sycl_mat.matmul(a, b, kernel="packed", params=sycl_mat.PackParams(mr=4, nv=2)), a, b)
     with pytest.raises(sycl_mat.ParamsError, match="chunk"):
         sycl_mat.matmul(a, b, kernel="tiled", params=sycl_mat.TileParams(16, 16, 6, 4, 4, 4))
+
+
+def test_number_of_threads() -> None:
+    everything = sycl_mat.get_num_threads("cpu")
+    a = np.random.default_rng(1).standard_normal((500, 500), np.float32)
+    try:
+        sycl_mat.set_num_threads(1, "cpu")
+        assert sycl_mat.get_num_threads("cpu") == 1
+        alone = sycl_mat.matmul(a, a, device="cpu")
+        assert "1×1×1" in str(sycl_mat.explain(a, a, device="cpu"))
+    finally:
+        sycl_mat.set_num_threads(0, "cpu")
+    assert sycl_mat.get_num_threads("cpu") == everything
+    np.testing.assert_allclose(alone, a.astype(float) @ a, atol=1e-3)
+    with pytest.raises(ValueError, match="threads"):
+        sycl_mat.set_num_threads(-1, "cpu")
