@@ -13,7 +13,8 @@ namespace sycl_mat::python {
 namespace {
 
 constexpr const char* doc =
-    "matmul(a, b, /, out=None, *, device=None, kernel=None, params=None, backend=None, precision=None, transpose_a=False, "
+    "matmul(a, b, /, out=None, *, device=None, kernel=None, params=None, backend=None, precision=None, "
+    "max_device_memory=None, transpose_a=False, "
     "transpose_b=False)\n--\n\n"
     "The matrix product of two arrays, with the semantics of numpy.matmul.\n\n"
     "a, b: array-likes of one or two dimensions, or stacks of matrices (…, M, K) and (…, K, N) whose leading axes broadcast.\n"
@@ -25,14 +26,28 @@ constexpr const char* doc =
     "params: force its constants: TileParams, (TileParams, TileOptions) or PackParams.\n"
     "backend: 'sycl' (default), 'onemkl', or 'auto'.\n"
     "precision: None, 'highest' (never below IEEE arithmetic of the accumulator), 'tf32'.\n"
+    "max_device_memory: bytes that operands may take on a device with memory of its own; larger ones are streamed in blocks.\n"
     "transpose_a, transpose_b: multiply by the transpose of the last two axes; costs no copy.\n\n"
     "Returns a new C-ordered array (a scalar for two vectors), or out.\n"
     "Raises DimensionError, SizeError (both ValueError and RuntimeError), UnsupportedError (TypeError), ParamsError (ValueError),\n"
     "DeviceError, CompileError, MemoryError.";
 
-enum Slot { slot_a, slot_b, slot_out, slot_device, slot_kernel, slot_params, slot_backend, slot_precision, slot_trans_a, slot_trans_b, slots };
-constexpr std::array<const char*, slots> names{"a",      "b",       "out",       "device",      "kernel",
-                                               "params", "backend", "precision", "transpose_a", "transpose_b"};
+enum Slot {
+  slot_a,
+  slot_b,
+  slot_out,
+  slot_device,
+  slot_kernel,
+  slot_params,
+  slot_backend,
+  slot_precision,
+  slot_memory,
+  slot_trans_a,
+  slot_trans_b,
+  slots
+};
+constexpr std::array<const char*, slots> names{
+    "a", "b", "out", "device", "kernel", "params", "backend", "precision", "max_device_memory", "transpose_a", "transpose_b"};
 using Arguments = std::array<PyObject*, slots>;
 
 /// Below this many multiplications, giving the GIL away and taking it back costs more than the product.
@@ -119,7 +134,8 @@ MatrixView result_view(PyArrayObject* out, DType type, bool a_is_vector, bool b_
 }
 
 bool fits(PyArrayObject* out, const npy_intp* shape, int dimensions) {
-  return PyArray_NDIM(out) == dimensions && std::memcmp(PyArray_DIMS(out), shape, sizeof(npy_intp) * static_cast<std::size_t>(dimensions)) == 0;
+  return PyArray_NDIM(out) == dimensions &&
+         std::memcmp(PyArray_DIMS(out), shape, sizeof(npy_intp) * static_cast<std::size_t>(dimensions)) == 0;
 }
 
 /// The result; nullptr with no Python error set: not a plain call.
@@ -155,7 +171,8 @@ PyObject* quick(const Arguments& slot) {
   const bool a_is_vector = PyArray_NDIM(a) == 1, b_is_vector = PyArray_NDIM(b) == 1;
   const MatrixView va = view_of(a, *type, Vector::row), vb = view_of(b, *type, Vector::column);
   const MatrixView vd = result_view(out, out_type, a_is_vector, b_is_vector);
-  const GemmOptions options = options_from(slot[slot_kernel], slot[slot_params], slot[slot_backend], slot[slot_precision]);
+  const GemmOptions options =
+      options_from(slot[slot_kernel], slot[slot_params], slot[slot_backend], slot[slot_precision], slot[slot_memory]);
   Context& where = context_from(slot[slot_device]);
   if (double(PyArray_SIZE(out)) * double(va.cols) < flops_worth_releasing) {
     gemm(where, va, vb, nullptr, vd, options);

@@ -33,13 +33,17 @@ Precision precision_from(nb::handle value) {
   throw nb::value_error(("precision: 'highest' or 'tf32' is wanted, not '" + name + "'").c_str());
 }
 
-GemmOptions options_from(nb::handle kernel, nb::handle params, nb::handle backend, nb::handle precision) {
+GemmOptions options_from(nb::handle kernel, nb::handle params, nb::handle backend, nb::handle precision, nb::handle max_device_memory) {
   GemmOptions options;
   if (!kernel.is_none()) options.kernel = text_from(kernel, "kernel");
   if (!params.is_none()) options.params = params_from(params);
   if (!backend.is_none()) options.backend = text_from(backend, "backend");
   if (options.backend == "onemkl") tell_where_onemkl_is();
   options.precision = precision_from(precision);
+  if (!max_device_memory.is_none()) {
+    if (!nb::try_cast(max_device_memory, options.max_device_memory)) throw nb::type_error("max_device_memory: a number of bytes is wanted");
+    if (options.max_device_memory <= 0) throw nb::value_error("max_device_memory: a positive number of bytes is wanted");
+  }
   return options;
 }
 

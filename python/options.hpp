@@ -15,8 +15,9 @@ Context& context_from(nanobind::handle device);
 /// None, "ieee", "tf32", "highest" (the same as "ieee"). Throws ValueError.
 Precision precision_from(nanobind::handle value);
 
-/// `kernel`, `params`, `backend`, `precision` as the caller gave them, each may be None.
-GemmOptions options_from(nanobind::handle kernel, nanobind::handle params, nanobind::handle backend, nanobind::handle precision);
+/// The arguments of these names as the caller gave them, each may be None.
+GemmOptions options_from(nanobind::handle kernel, nanobind::handle params, nanobind::handle backend, nanobind::handle precision,
+                         nanobind::handle max_device_memory);
 
 /// Asks the wheels' records for oneMKL's folders, once.
 void tell_where_onemkl_is();

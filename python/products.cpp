@@ -42,9 +42,9 @@ struct Product {
 
 Product product_from(nb::handle a, nb::handle b, nb::handle c, nb::handle out, double alpha, double beta, nb::handle bias, int bias_axis,
                      const std::string& activation, nb::handle device, nb::handle kernel, nb::handle params, nb::handle backend,
-                     nb::handle precision) {
+                     nb::handle precision, nb::handle max_device_memory) {
   Product p;
-  p.options = options_from(kernel, params, backend, precision);
+  p.options = options_from(kernel, params, backend, precision, max_device_memory);
   p.a = operand_from(a, "a");
   p.b = operand_from(b, "b");
   p.d = operand_from(out, "out");
@@ -68,6 +68,7 @@ nb::dict explanation_as_dict(const Explanation& e) {
   d["constants"] = e.constants;
   d["reason"] = e.reason;
   d["memory"] = e.memory;
+  d["program"] = e.program;
   d["launch_range"] = e.launch_range;
   d["local_memory"] = e.local_memory;
   d["scratch"] = e.scratch;
@@ -117,8 +118,9 @@ void bind_products(nb::module_& m) {
       "product",
       [](nb::handle a, nb::handle b, nb::handle c, nb::handle out, double alpha, double beta, nb::handle bias, int bias_axis,
          const std::string& activation, nb::handle device, nb::handle kernel, nb::handle params, nb::handle backend, nb::handle precision,
-         bool wait) -> nb::object {
-        Product p = product_from(a, b, c, out, alpha, beta, bias, bias_axis, activation, device, kernel, params, backend, precision);
+         nb::handle max_device_memory, bool wait) -> nb::object {
+        Product p = product_from(a, b, c, out, alpha, beta, bias, bias_axis, activation, device, kernel, params, backend, precision,
+                                 max_device_memory);
         p.options.wait = wait && !may_run_ahead({a, b, c, out, bias});
         Event event;
         {
@@ -129,15 +131,17 @@ void bind_products(nb::module_& m) {
         return nb::cast(new Pending(std::move(event), nb::make_tuple(a, b, c, out, bias)), nb::rv_policy::take_ownership);
       },
       "a"_a, "b"_a, "c"_a.none(), "out"_a, "alpha"_a, "beta"_a, "bias"_a.none(), "bias_axis"_a, "activation"_a, "device"_a.none(),
-      "kernel"_a.none(), "params"_a.none(), "backend"_a.none(), "precision"_a.none(), "wait"_a = true,
+      "kernel"_a.none(), "params"_a.none(), "backend"_a.none(), "precision"_a.none(), "max_device_memory"_a.none(), "wait"_a = true,
       nb::sig("def product(a: object, b: object, c: object, out: object, alpha: float, beta: float, bias: object, bias_axis: int, "
               "activation: str, device: Device | str | None, kernel: object, params: object, backend: object, precision: object, "
-              "wait: bool = True) -> Pending | None"));
+              "max_device_memory: int | None, wait: bool = True) -> Pending | None"));
   m.def(
       "explain_product",
       [](nb::handle a, nb::handle b, nb::handle c, nb::handle out, double alpha, double beta, nb::handle bias, int bias_axis,
-         const std::string& activation, nb::handle device, nb::handle kernel, nb::handle params, nb::handle backend, nb::handle precision) {
-        Product p = product_from(a, b, c, out, alpha, beta, bias, bias_axis, activation, device, kernel, params, backend, precision);
+         const std::string& activation, nb::handle device, nb::handle kernel, nb::handle params, nb::handle backend, nb::handle precision,
+         nb::handle max_device_memory) {
+        Product p = product_from(a, b, c, out, alpha, beta, bias, bias_axis, activation, device, kernel, params, backend, precision,
+                                 max_device_memory);
         Explanation e;
         {
           nb::gil_scoped_release release;
@@ -146,7 +150,7 @@ void bind_products(nb::module_& m) {
         return explanation_as_dict(e);
       },
       "a"_a, "b"_a, "c"_a.none(), "out"_a, "alpha"_a, "beta"_a, "bias"_a.none(), "bias_axis"_a, "activation"_a, "device"_a.none(),
-      "kernel"_a.none(), "params"_a.none(), "backend"_a.none(), "precision"_a.none());
+      "kernel"_a.none(), "params"_a.none(), "backend"_a.none(), "precision"_a.none(), "max_device_memory"_a.none());
 }
 
 }  // namespace sycl_mat::python

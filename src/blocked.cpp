@@ -12,12 +12,12 @@
 namespace sycl_mat {
 namespace {
 
-constexpr std::int64_t worth_cutting = std::int64_t(64) << 20;   // bytes of all operands: below, one copy each is as fast
-constexpr index_t usual_block = 4096;                            // fills a large GPU, and its panels copy in a few milliseconds
-constexpr std::int64_t bounce_bytes = std::int64_t(32) << 20;    // of pinned memory: a piece of a panel
-constexpr int bounces = 3;                                       // one filled by the host, one on its way, one spare
-constexpr int result_slots = 3;                                  // blocks of C: computed, on its way back, emptied by the host
-constexpr unsigned most_copy_threads = 8;                        // more do not copy faster than the memory delivers
+constexpr std::int64_t worth_cutting = std::int64_t(64) << 20;  // bytes of all operands: below, one copy each is as fast
+constexpr index_t usual_block = 4096;                           // fills a large GPU, and its panels copy in a few milliseconds
+constexpr std::int64_t bounce_bytes = std::int64_t(32) << 20;   // of pinned memory: a piece of a panel
+constexpr int bounces = 3;                                      // one filled by the host, one on its way, one spare
+constexpr int result_slots = 3;                                 // blocks of C: computed, on its way back, emptied by the host
+constexpr unsigned most_copy_threads = 8;                       // more do not copy faster than the memory delivers
 
 index_t pieces(index_t size, index_t piece) { return std::max<index_t>(1, (size + piece - 1) / piece); }
 
@@ -159,7 +159,8 @@ sycl::event BlockedProduct::send(const MatrixView& device, const MatrixView& hos
   return last;
 }
 
-MatrixView BlockedProduct::panel(Panels& panels, std::size_t most, const MatrixView& whole, std::pair<index_t, index_t> key, index_t rows, index_t cols) {
+MatrixView BlockedProduct::panel(Panels& panels, std::size_t most, const MatrixView& whole, std::pair<index_t, index_t> key, index_t rows,
+                                 index_t cols) {
   const MatrixView host = part(whole, key.first * rows, rows, key.second * cols, cols);
   if (const auto found = panels.find(key); found != panels.end()) {
     found->second.age = ++clock_;
@@ -169,7 +170,8 @@ MatrixView BlockedProduct::panel(Panels& panels, std::size_t most, const MatrixV
   if (panels.size() < most) {
     slot.memory = memory_.take(static_cast<std::size_t>(rows * cols * size_of(whole.dtype)), sycl::usm::alloc::device);
   } else {
-    const auto oldest = std::min_element(panels.begin(), panels.end(), [](const auto& x, const auto& y) { return x.second.age < y.second.age; });
+    const auto oldest =
+        std::min_element(panels.begin(), panels.end(), [](const auto& x, const auto& y) { return x.second.age < y.second.age; });
     slot = oldest->second;
     panels.erase(oldest);
   }
@@ -198,7 +200,8 @@ void BlockedProduct::compute(index_t i, index_t j) {
   Operands step{{}, {}, block, std::nullopt, std::nullopt};
   GemmOptions options = options_;
   if (o_.c) {
-    const sycl::event there = send(block, part(*o_.c, i * sizes_.rows, sizes_.rows, j * sizes_.columns, sizes_.columns), results_[slot].last_use);
+    const sycl::event there =
+        send(block, part(*o_.c, i * sizes_.rows, sizes_.rows, j * sizes_.columns, sizes_.columns), results_[slot].last_use);
     context_.queue.ext_oneapi_submit_barrier({there});
     step.c = block;
   }
@@ -225,7 +228,8 @@ void BlockedProduct::compute(index_t i, index_t j) {
     b_panels_.at({x, j}).last_use = used;
     results_[slot].last_use = used;
   }
-  const sycl::event copied = out_.memcpy(result_bounces_[slot], block.data, static_cast<std::size_t>(dense_bytes(block)), results_[slot].last_use);
+  const sycl::event copied =
+      out_.memcpy(result_bounces_[slot], block.data, static_cast<std::size_t>(dense_bytes(block)), results_[slot].last_use);
   results_[slot].last_use = copied;
   context_.queue.ext_oneapi_submit_barrier();
   finished_.push_back({target, slot, copied});
@@ -285,8 +289,8 @@ std::optional<BlockSizes> block_sizes(const Context::State& context, const Opera
     } else if (s.depth > smallest && o.d.dtype != DType::float16 && o.d.dtype != DType::bfloat16) {
       s.depth = (s.depth + 1) / 2;
     } else {
-      throw OutOfMemoryError("out of memory: not even blocks of " + std::to_string(s.rows) + "×" + std::to_string(s.columns) + " fit into " +
-                             std::to_string(limit) + " bytes of device memory. Raise max_device_memory.");
+      throw OutOfMemoryError("out of memory: not even blocks of " + std::to_string(s.rows) + "×" + std::to_string(s.columns) +
+                             " fit into " + std::to_string(limit) + " bytes of device memory. Raise max_device_memory.");
     }
   }
   return s;

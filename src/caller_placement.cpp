@@ -16,7 +16,7 @@ namespace sycl_mat {
 #if defined(__linux__)
 namespace {
 
-cpu_set_t workers;                   // written once, before `known`
+cpu_set_t workers;  // written once, before `known`
 std::atomic<bool> known{false};
 thread_local cpu_set_t mask_before;  // a thread makes one product at a time
 

@@ -127,11 +127,16 @@ bool hidden_twin(const sycl::device& device, const std::vector<sycl::device>& al
 
 std::string backend_name(const sycl::device& device) {
   switch (device.get_backend()) {
-    case sycl::backend::opencl: return "opencl";
-    case sycl::backend::ext_oneapi_level_zero: return "level_zero";
-    case sycl::backend::ext_oneapi_cuda: return "cuda";
-    case sycl::backend::ext_oneapi_hip: return "hip";
-    default: return "other";
+    case sycl::backend::opencl:
+      return "opencl";
+    case sycl::backend::ext_oneapi_level_zero:
+      return "level_zero";
+    case sycl::backend::ext_oneapi_cuda:
+      return "cuda";
+    case sycl::backend::ext_oneapi_hip:
+      return "hip";
+    default:
+      return "other";
   }
 }
 

@@ -79,12 +79,13 @@ bool DiskCache::prepare_folder() {
   }
 #if __has_include(<unistd.h>)
   // Compiled code is loaded from here and run: a folder that somebody else owns or may write to must not be used.
-  struct stat info {};
+  struct stat info{};
   if (stat(folder_.c_str(), &info) == 0) {
     if (info.st_uid == geteuid()) {
       if (info.st_mode & 022) chmod(folder_.c_str(), 0700);
     } else {
-      warn_once("the cache folder " + folder_.string() + " belongs to another user and is not used. Set SYCL_MAT_CACHE_DIR to a folder of your own.");
+      warn_once("the cache folder " + folder_.string() +
+                " belongs to another user and is not used. Set SYCL_MAT_CACHE_DIR to a folder of your own.");
       return false;
     }
   }
@@ -107,8 +108,9 @@ std::optional<std::vector<char>> DiskCache::read(std::string_view key) {
   if (!file) return std::nullopt;
   Header header{};
   const auto size = fs::file_size(path, error);
-  const bool whole = !error && file.read(reinterpret_cast<char*>(&header), sizeof header) && std::memcmp(header.magic, magic, sizeof magic) == 0 &&
-                     header.key_bytes < size && header.payload_bytes < size && sizeof header + header.key_bytes + header.payload_bytes == size;
+  const bool whole = !error && file.read(reinterpret_cast<char*>(&header), sizeof header) &&
+                     std::memcmp(header.magic, magic, sizeof magic) == 0 && header.key_bytes < size && header.payload_bytes < size &&
+                     sizeof header + header.key_bytes + header.payload_bytes == size;
   if (whole) {
     std::string stored(header.key_bytes, '\0');
     std::vector<char> payload(header.payload_bytes);
@@ -155,7 +157,8 @@ bool DiskCache::write(std::string_view key, const std::vector<char>& payload) {
   }
   if (!good) {
     fs::remove(temporary, error);
-    warn_once("the cache folder " + folder_.string() + " cannot be written (read-only or full disk?): programs are compiled anew in every process.");
+    warn_once("the cache folder " + folder_.string() +
+              " cannot be written (read-only or full disk?): programs are compiled anew in every process.");
   }
   return good;
 }

@@ -1,10 +1,10 @@
 // What would run, and why. Builds the program, so that the driver's own words on registers and spills can be reported; runs nothing.
+#include "backends/host.hpp"
 #include "context.hpp"
 #include "plan.hpp"
 #include "slices.hpp"
 #include "staging.hpp"
 #include "sycl_mat/gemm.hpp"
-#include "backends/host.hpp"
 #include "view.hpp"
 
 namespace sycl_mat {
@@ -16,17 +16,22 @@ std::string text_of(const std::array<std::size_t, 3>& range) {
 
 std::string_view text_of(Origin origin) {
   switch (origin) {
-    case Origin::memory: return "kept in memory";
-    case Origin::disk_cache: return "loaded from the cache on disk";
-    case Origin::shipped_object: return "linked from the object that ships with the library";
-    case Origin::compiled: return "compiled from source";
+    case Origin::memory:
+      return "kept in memory";
+    case Origin::disk_cache:
+      return "loaded from the cache on disk";
+    case Origin::shipped_object:
+      return "linked from the object that ships with the library";
+    case Origin::compiled:
+      return "compiled from source";
   }
   return "";
 }
 
 }  // namespace
 
-Explanation explain(Context& where, const MatrixView& a, const MatrixView& b, const MatrixView* c, const MatrixView& d, const GemmOptions& options) {
+Explanation explain(Context& where, const MatrixView& a, const MatrixView& b, const MatrixView* c, const MatrixView& d,
+                    const GemmOptions& options) {
   Context::State& context = where.state();
   Explanation out;
   out.device = context.info.name + " (" + context.info.selector + ", " + context.info.architecture + ")";
@@ -44,7 +49,8 @@ Explanation explain(Context& where, const MatrixView& a, const MatrixView& b, co
       const Staging staging(context, operands, Staging::Where::host);
       out.kernel = host::name;
       out.memory = staging.description();
-      out.reason = options.kernel == host::name ? "the caller chose the host path" : "so small that a launch would cost more than the product";
+      out.reason =
+          options.kernel == host::name ? "the caller chose the host path" : "so small that a launch would cost more than the product";
       return out;
     }
     const Staging staging(context, operands, Staging::Where::device);
@@ -59,7 +65,8 @@ Explanation explain(Context& where, const MatrixView& a, const MatrixView& b, co
       return out;
     }
     out.kernel = plan.kernel->name;
-    for (const auto& [name, value] : plan.constants) out.constants.append(out.constants.empty() ? "" : " ").append(name).append("=").append(std::to_string(value));
+    for (const auto& [name, value] : plan.constants)
+      out.constants.append(out.constants.empty() ? "" : " ").append(name).append("=").append(std::to_string(value));
     out.reason = plan.reason;
     out.memory = staging.description();
     out.launch_range = "global " + text_of(plan.range.global) + ", local " + text_of(plan.range.local) + " (batch × rows × columns)";

@@ -29,21 +29,21 @@ struct Plan {
   const Kernel* kernel = nullptr;  ///< null: the host path, or another backend
   std::string backend = "sycl";    ///< "sycl", "host", "onemkl"
   Params params;
-  Constants constants;             ///< rendered into the source, types and layouts included
+  Constants constants;  ///< rendered into the source, types and layouts included
   LaunchRange range;
   index_t split_m = 1, split_n = 1, split_k = 1;
-  index_t scratch_stride = 0;      ///< elements of the accumulator's type
-  std::size_t scratch_bytes = 0;   ///< in all; the first `counter_bytes` of it are zero when a kernel starts, and left zero
+  index_t scratch_stride = 0;     ///< elements of the accumulator's type
+  std::size_t scratch_bytes = 0;  ///< in all; the first `counter_bytes` of it are zero when a kernel starts, and left zero
   std::size_t counter_bytes = 0;
-  std::int64_t local_memory = 0;   ///< bytes a work-group
+  std::int64_t local_memory = 0;  ///< bytes a work-group
   std::string reason;
 };
 
 struct Kernel {
-  std::string_view name;     ///< also the entry point
-  std::string_view file;     ///< its source in kernels/, for example "1_naive.cpp"
+  std::string_view name;  ///< also the entry point
+  std::string_view file;  ///< its source in kernels/, for example "1_naive.cpp"
   std::string_view summary;
-  std::string_view params;   ///< "none", "tile", "pack"
+  std::string_view params;  ///< "none", "tile", "pack"
   /// Hand-vectorised: the CPU driver's own vectoriser must leave it alone (see program.cpp).
   bool hand_vectorised = false;
   /// Why this kernel cannot do this problem on this device; empty: it can.

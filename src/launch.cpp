@@ -78,9 +78,12 @@ void submit(Context::State& context, const Plan& plan, const Program& program, c
 
 void launch(Context::State& context, const Plan& plan, const Program& program, const Problem& problem) {
   switch (problem.accumulator) {
-    case DType::float64: return submit<double>(context, plan, program, problem);
-    case DType::int32: return submit<int>(context, plan, program, problem);
-    default: return submit<float>(context, plan, program, problem);
+    case DType::float64:
+      return submit<double>(context, plan, program, problem);
+    case DType::int32:
+      return submit<int>(context, plan, program, problem);
+    default:
+      return submit<float>(context, plan, program, problem);
   }
 }
 

@@ -32,7 +32,7 @@ struct Event::State {
   ~State() {
     if (!staging.has_copies()) return;
     try {
-      finish();  // the copies that the queue still reads must not be given back before
+      finish();      // the copies that the queue still reads must not be given back before
     } catch (...) {  // whoever wanted to know has called wait()
     }
   }
@@ -43,7 +43,8 @@ void Event::wait() {
 }
 
 bool Event::done() const {
-  return !state_ || !state_->launched || state_->launched->get_info<sycl::info::event::command_execution_status>() == sycl::info::event_command_status::complete;
+  return !state_ || !state_->launched ||
+         state_->launched->get_info<sycl::info::event::command_execution_status>() == sycl::info::event_command_status::complete;
 }
 
 namespace {

@@ -52,7 +52,8 @@ void* MemoryPool::take(std::size_t bytes, sycl::usm::alloc kind) {
     pointer = allocate();
   }
   if (!pointer)
-    throw OutOfMemoryError("out of memory: " + std::to_string(bytes) + " bytes for operands could not be allocated on the device. Use smaller blocks, or free arrays that live there.");
+    throw OutOfMemoryError("out of memory: " + std::to_string(bytes) +
+                           " bytes for operands could not be allocated on the device. Use smaller blocks, or free arrays that live there.");
   taken_.emplace(pointer, Block{size, kind});
   return pointer;
 }

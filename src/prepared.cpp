@@ -8,8 +8,8 @@ namespace {
 
 /// Vector loads want 64 bytes; what matters to a plan is how far an address is from that, and whether rows keep it.
 index_t alignment_of(const Operand& o, index_t size) {
-  const auto bits = reinterpret_cast<std::uintptr_t>(o.data) | static_cast<std::uintptr_t>(o.ld * size) | static_cast<std::uintptr_t>(o.inner * size) |
-                    static_cast<std::uintptr_t>(o.outer * size);
+  const auto bits = reinterpret_cast<std::uintptr_t>(o.data) | static_cast<std::uintptr_t>(o.ld * size) |
+                    static_cast<std::uintptr_t>(o.inner * size) | static_cast<std::uintptr_t>(o.outer * size);
   return static_cast<index_t>(bits & 63);
 }
 
@@ -30,8 +30,8 @@ std::string key_of(const Problem& p, const GemmOptions& options) {
                            p.d.inner,
                            alignment_of(p.a, size) | alignment_of(p.b, size) << 8 | alignment_of(p.d, size_of(p.out)) << 16,
                            index_t(p.dtype) | index_t(p.precision) << 8 | index_t(p.a.transposed) << 16 | index_t(p.b.transposed) << 17 |
-                               index_t(p.epilogue.beta != 0) << 18 | index_t(p.epilogue.bias_axis) << 20 | index_t(p.epilogue.activation) << 24 |
-                               index_t(p.epilogue.alpha != 1) << 32};
+                               index_t(p.epilogue.beta != 0) << 18 | index_t(p.epilogue.bias_axis) << 20 |
+                               index_t(p.epilogue.activation) << 24 | index_t(p.epilogue.alpha != 1) << 32};
   std::string key(reinterpret_cast<const char*>(words), sizeof words);
   if (!options.kernel.empty()) key.append(options.kernel);
   if (options.backend != "sycl") {  // whether another backend can do it hangs on more: scalars' values, every stride, where C is
@@ -52,9 +52,12 @@ constexpr std::size_t most_remembered = 4096;  // a program of ever new shapes m
 
 }  // namespace
 
-std::shared_ptr<const Prepared> PreparedCache::get(Programs& programs, const Problem& p, const DeviceInfo& device, const GemmOptions& options) {
+std::shared_ptr<const Prepared> PreparedCache::get(Programs& programs, const Problem& p, const DeviceInfo& device,
+                                                   const GemmOptions& options) {
   // Another process may have tuned meanwhile.
-  if (const std::uint64_t generation = tuning_generation(); generation_.load() != generation && generation_.exchange(generation) != generation) clear();
+  if (const std::uint64_t generation = tuning_generation();
+      generation_.load() != generation && generation_.exchange(generation) != generation)
+    clear();
   const std::string key = key_of(p, options);
   {
     std::shared_lock guard(mutex_);

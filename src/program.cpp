@@ -56,7 +56,8 @@ void build_a_first_one(sycl::queue& queue) {
   std::call_once(once, [&] {
     choose_ptx_target();
     const std::string source =
-        "extern \"C\" [[__sycl_detail__::add_ir_attributes_function(\"sycl-nd-range-kernel\", 1)]] __attribute__((sycl_device)) void first(float* p) "
+        "extern \"C\" [[__sycl_detail__::add_ir_attributes_function(\"sycl-nd-range-kernel\", 1)]] __attribute__((sycl_device)) void "
+        "first(float* p) "
         "{ *p = 1; }\n";
     auto sources = syclex::create_kernel_bundle_from_source(queue.get_context(), syclex::source_language::sycl, source);
     (void)syclex::build(sources);
@@ -105,13 +106,15 @@ std::vector<char> compile_object(sycl::queue& queue, const Kernel& kernel, const
   std::string log;
   try {
     auto sources = syclex::create_kernel_bundle_from_source(queue.get_context(), syclex::source_language::sycl, source);
-    auto object = syclex::compile(sources, syclex::properties{syclex::save_log{&log}, syclex::build_options{std::vector<std::string>{"-O3"}}});
+    auto object =
+        syclex::compile(sources, syclex::properties{syclex::save_log{&log}, syclex::build_options{std::vector<std::string>{"-O3"}}});
     std::vector<char> bundle = object.ext_oneapi_get_content();
     if (kernel.hand_vectorised && !add_vec_type_hint(bundle))
       warn("the kernel '" + std::string(kernel.name) + "' could not be marked as vectorised: building it takes longer.");
     return bundle;
   } catch (const sycl::exception& e) {
-    throw CompileError("the kernel '" + std::string(kernel.name) + "' does not compile: " + e.what() + (log.empty() ? "" : "\n" + log), log, "");
+    throw CompileError("the kernel '" + std::string(kernel.name) + "' does not compile: " + e.what() + (log.empty() ? "" : "\n" + log), log,
+                       "");
   }
 }
 
@@ -136,8 +139,8 @@ struct Programs::State {
 };
 
 Program Programs::State::load(const Kernel& kernel, const std::vector<char>& executable, Origin origin) {
-  auto bundle = syclex::get_kernel_bundle<sycl::bundle_state::executable>(queue.get_context(), {queue.get_device()},
-                                                                         sycl::span<char>(const_cast<char*>(executable.data()), executable.size()));
+  auto bundle = syclex::get_kernel_bundle<sycl::bundle_state::executable>(
+      queue.get_context(), {queue.get_device()}, sycl::span<char>(const_cast<char*>(executable.data()), executable.size()));
   sycl::kernel k = bundle.ext_oneapi_get_kernel(std::string(kernel.name));
   const auto device_ = queue.get_device();
   return Program{k, bundle, origin, registers_of(k, device_), spills_of(k, device_)};
@@ -156,11 +159,13 @@ Program Programs::State::build_for_ptx(const Kernel& kernel, const std::string& 
   try {
     build_a_first_one(queue);
     auto sources = syclex::create_kernel_bundle_from_source(queue.get_context(), syclex::source_language::sycl, source);
-    auto bundle = syclex::build(sources, syclex::properties{syclex::save_log{&log}, syclex::build_options{std::vector<std::string>{"-O3"}}});
+    auto bundle =
+        syclex::build(sources, syclex::properties{syclex::save_log{&log}, syclex::build_options{std::vector<std::string>{"-O3"}}});
     sycl::kernel k = bundle.ext_oneapi_get_kernel(std::string(kernel.name));
     return Program{k, bundle, Origin::compiled, registers_of(k, queue.get_device()), unknown};
   } catch (const sycl::exception& e) {
-    throw CompileError("the kernel '" + std::string(kernel.name) + "' does not build for " + device.name + ": " + e.what(), log, text_of(constants));
+    throw CompileError("the kernel '" + std::string(kernel.name) + "' does not build for " + device.name + ": " + e.what(), log,
+                       text_of(constants));
   }
 }
 
@@ -188,7 +193,7 @@ Program Programs::State::make(const Kernel& kernel, const Constants& constants) 
   std::vector<char> object = object_for(kernel, source, origin);
   try {
     auto objects = syclex::get_kernel_bundle<sycl::bundle_state::object>(queue.get_context(), {queue.get_device()},
-                                                                        sycl::span<char>(object.data(), object.size()));
+                                                                         sycl::span<char>(object.data(), object.size()));
     auto bundle = sycl::link(objects);
     disk.write(key, bundle.ext_oneapi_get_content());
     sycl::kernel k = bundle.ext_oneapi_get_kernel(std::string(kernel.name));

@@ -16,7 +16,7 @@ namespace sycl_mat {
 enum class Origin { memory, disk_cache, shipped_object, compiled };
 
 struct Program {
-  sycl::kernel kernel;  ///< the main entry point, named like the Kernel
+  sycl::kernel kernel;                                         ///< the main entry point, named like the Kernel
   sycl::kernel_bundle<sycl::bundle_state::executable> bundle;  ///< where further entry points are
   Origin origin;
   std::int64_t registers = -1;  ///< as the driver reports, -1 unknown

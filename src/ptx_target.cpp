@@ -36,7 +36,8 @@ bool all_are_hopper() {
 std::string why_no_sm90a() {
   const char* set = std::getenv(cpu_variable);
   if (set && std::string_view(set) != target) return std::string("kernels are built for ") + set + ", as " + cpu_variable + " says";
-  if (!all_are_hopper()) return "not all CUDA devices of this process have compute capability 9.0, and all kernels of a process are built for one";
+  if (!all_are_hopper())
+    return "not all CUDA devices of this process have compute capability 9.0, and all kernels of a process are built for one";
   return {};
 }
 

@@ -36,8 +36,8 @@ struct Usual {
   index_t m, n, k;
 };
 // One of each kind that the planners tell apart: squares small to large, a network layer, long sums, vectors, thin matrices.
-constexpr Usual usual[] = {{128, 128, 128},   {512, 512, 512},   {1024, 1024, 1024}, {2048, 2048, 2048}, {4096, 4096, 4096},
-                           {12800, 64, 576},  {64, 64, 65536},   {1, 4096, 4096},    {4096, 1, 4096},    {8, 4096, 4096}};
+constexpr Usual usual[] = {{128, 128, 128},  {512, 512, 512}, {1024, 1024, 1024}, {2048, 2048, 2048}, {4096, 4096, 4096},
+                           {12800, 64, 576}, {64, 64, 65536}, {1, 4096, 4096},    {4096, 1, 4096},    {8, 4096, 4096}};
 
 Problem problem_of(const Usual& size, DType dtype, bool trans_a, bool trans_b) {
   Problem p;

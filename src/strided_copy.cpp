@@ -15,7 +15,8 @@ void copy_elements(char* dst, std::int64_t dst_row, std::int64_t dst_col, const 
     for (std::int64_t j0 = 0; j0 < cols; j0 += block)
       for (std::int64_t i = i0; i < std::min(rows, i0 + block); ++i)
         for (std::int64_t j = j0; j < std::min(cols, j0 + block); ++j)
-          std::memcpy(dst + i * dst_row + j * dst_col, src + i * src_row + j * src_col, Size);  // memcpy: the caller's data may be unaligned
+          std::memcpy(dst + i * dst_row + j * dst_col, src + i * src_row + j * src_col,
+                      Size);  // memcpy: the caller's data may be unaligned
 }
 
 void copy_matrix(const MatrixView& dst, char* to, const MatrixView& src, const char* from) {
@@ -29,10 +30,14 @@ void copy_matrix(const MatrixView& dst, char* to, const MatrixView& src, const c
     copy(to, dst.row_stride * size, dst.col_stride * size, from, src.row_stride * size, src.col_stride * size, dst.rows, dst.cols);
   };
   switch (size) {
-    case 1: return run(copy_elements<1>);
-    case 2: return run(copy_elements<2>);
-    case 4: return run(copy_elements<4>);
-    default: return run(copy_elements<8>);
+    case 1:
+      return run(copy_elements<1>);
+    case 2:
+      return run(copy_elements<2>);
+    case 4:
+      return run(copy_elements<4>);
+    default:
+      return run(copy_elements<8>);
   }
 }
 

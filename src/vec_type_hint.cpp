@@ -49,12 +49,14 @@ bool add_vec_type_hint(std::vector<char>& bundle) {
   std::size_t missing = out.size();
   std::size_t i = insert_at;
   while (missing > 0) {
-    if (i >= words.size() || length_of(words[i]) == 0 || opcode_of(words[i]) == op_function || i + length_of(words[i]) > words.size()) return false;
+    if (i >= words.size() || length_of(words[i]) == 0 || opcode_of(words[i]) == op_function || i + length_of(words[i]) > words.size())
+      return false;
     const std::uint32_t length = length_of(words[i]);
     if (opcode_of(words[i]) == op_name && length > 3) {  // opcode, target, at least one word of text
       const auto cut = static_cast<std::uint32_t>(std::min<std::size_t>(length - 3, missing));
       out.push_back((length - cut) << 16 | op_name);
-      out.insert(out.end(), words.begin() + static_cast<std::ptrdiff_t>(i) + 1, words.begin() + static_cast<std::ptrdiff_t>(i + length - cut));
+      out.insert(out.end(), words.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                 words.begin() + static_cast<std::ptrdiff_t>(i + length - cut));
       out.back() &= 0x00ffffff;  // the text ends in a zero byte
       missing -= cut;
     } else {

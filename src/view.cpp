@@ -36,8 +36,8 @@ void check_view(const MatrixView& v, const char* name) {
 
 void check_size(index_t have, index_t want, const char* what, const MatrixView& x, const MatrixView& y) {
   if (have != want)
-    throw SizeError(std::string("Size Error: ") + what + " differ: " + shape_text(x) + " and " + shape_text(y) + " (" + std::to_string(have) + " is not " +
-                    std::to_string(want) + ").");
+    throw SizeError(std::string("Size Error: ") + what + " differ: " + shape_text(x) + " and " + shape_text(y) + " (" +
+                    std::to_string(have) + " is not " + std::to_string(want) + ").");
 }
 
 /// `v` with batch axes as in `shape` (extents of D), stride 0 where it repeats.
@@ -45,8 +45,8 @@ MatrixView broadcast(const MatrixView& v, const std::vector<Axis>& shape, const 
   MatrixView out = v;
   out.batch.assign(shape.size(), Axis{});
   if (v.batch.size() > shape.size())
-    throw DimensionError(std::string("Dimension Error: ") + name + " has " + std::to_string(v.batch.size()) + " batch axes, the result only " +
-                         std::to_string(shape.size()) + ".");
+    throw DimensionError(std::string("Dimension Error: ") + name + " has " + std::to_string(v.batch.size()) +
+                         " batch axes, the result only " + std::to_string(shape.size()) + ".");
   const std::size_t lead = shape.size() - v.batch.size();
   for (std::size_t i = 0; i < shape.size(); ++i) {
     const Axis axis = i < lead ? Axis{1, 0} : v.batch[i - lead];
@@ -64,10 +64,13 @@ bool merges(const MatrixView& v, std::size_t outer, std::size_t inner) {
 
 DType accumulator_of(DType t) {
   switch (t) {
-    case DType::float64: return DType::float64;
+    case DType::float64:
+      return DType::float64;
     case DType::int8:
-    case DType::int32: return DType::int32;
-    default: return DType::float32;
+    case DType::int32:
+      return DType::int32;
+    default:
+      return DType::float32;
   }
 }
 
@@ -93,12 +96,18 @@ bool row_major_form(const MatrixView& v) { return v.col_stride == 1 || v.cols <=
 
 std::string_view name_of(DType t) {
   switch (t) {
-    case DType::float32: return "float32";
-    case DType::float64: return "float64";
-    case DType::float16: return "float16";
-    case DType::bfloat16: return "bfloat16";
-    case DType::int8: return "int8";
-    case DType::int32: return "int32";
+    case DType::float32:
+      return "float32";
+    case DType::float64:
+      return "float64";
+    case DType::float16:
+      return "float16";
+    case DType::bfloat16:
+      return "bfloat16";
+    case DType::int8:
+      return "int8";
+    case DType::int32:
+      return "int32";
   }
   return "?";
 }
@@ -142,7 +151,8 @@ Operands check(const MatrixView& a, const MatrixView& b, const MatrixView* c, co
   if (c && e.beta != 0) {
     check_size(c->rows, d.rows, "the rows of C and of the result", *c, d);
     check_size(c->cols, d.cols, "the columns of C and of the result", *c, d);
-    if (c->dtype != out) throw UnsupportedError("C is " + std::string(name_of(c->dtype)) + ", the result " + std::string(name_of(out)) + ".");
+    if (c->dtype != out)
+      throw UnsupportedError("C is " + std::string(name_of(c->dtype)) + ", the result " + std::string(name_of(out)) + ".");
     check_view(*c, "C");
     o.c = broadcast(*c, d.batch, "C");
   }

@@ -30,6 +30,7 @@ MATMUL = """def matmul(
     params: TileParams | PackParams | tuple[TileParams, TileOptions] | None = None,
     backend: str | None = None,
     precision: str | None = None,
+    max_device_memory: int | None = None,
     transpose_a: bool = False,
     transpose_b: bool = False,
 ) -> Any:"""

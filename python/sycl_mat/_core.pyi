@@ -360,9 +360,9 @@ class Pending:
 
     def done(self) -> bool: ...
 
-def product(a: object, b: object, c: object, out: object, alpha: float, beta: float, bias: object, bias_axis: int, activation: str, device: Device | str | None, kernel: object, params: object, backend: object, precision: object, wait: bool = True) -> Pending | None: ...
+def product(a: object, b: object, c: object, out: object, alpha: float, beta: float, bias: object, bias_axis: int, activation: str, device: Device | str | None, kernel: object, params: object, backend: object, precision: object, max_device_memory: int | None, wait: bool = True) -> Pending | None: ...
 
-def explain_product(a: object, b: object, c: object | None, out: object, alpha: float, beta: float, bias: object | None, bias_axis: int, activation: str, device: object | None, kernel: object | None, params: object | None, backend: object | None, precision: object | None) -> dict[str, Any]: ...
+def explain_product(a: object, b: object, c: object | None, out: object, alpha: float, beta: float, bias: object | None, bias_axis: int, activation: str, device: object | None, kernel: object | None, params: object | None, backend: object | None, precision: object | None, max_device_memory: object | None) -> dict[str, Any]: ...
 
 def matmul(
     a: ArrayLike,
@@ -375,6 +375,7 @@ def matmul(
     params: TileParams | PackParams | tuple[TileParams, TileOptions] | None = None,
     backend: str | None = None,
     precision: str | None = None,
+    max_device_memory: int | None = None,
     transpose_a: bool = False,
     transpose_b: bool = False,
 ) -> Any:
@@ -390,6 +391,7 @@ def matmul(
     params: force its constants: TileParams, (TileParams, TileOptions) or PackParams.
     backend: 'sycl' (default), 'onemkl', or 'auto'.
     precision: None, 'highest' (never below IEEE arithmetic of the accumulator), 'tf32'.
+    max_device_memory: bytes that operands may take on a device with memory of its own; larger ones are streamed in blocks.
     transpose_a, transpose_b: multiply by the transpose of the last two axes; costs no copy.
 
     Returns a new C-ordered array (a scalar for two vectors), or out.

@@ -34,6 +34,7 @@ class _Options(NamedTuple):
     params: ParamsLike = None
     backend: str | None = None
     precision: str | None = None
+    max_device_memory: int | None = None
 
     @property
     def nothing_forced(self) -> bool:
@@ -218,11 +219,12 @@ def matmul_any(
     params: ParamsLike,
     backend: str | None,
     precision: str | None,
+    max_device_memory: int | None,
     transpose_a: bool | None,
     transpose_b: bool | None,
 ) -> Any:
     """`sycl_mat.matmul` for operands that need looking at."""
-    options = _Options(device, kernel, params, backend, precision)
+    options = _Options(device, kernel, params, backend, precision, max_device_memory)
     a, b = as_operand(a), as_operand(b)
     place = place_of({"a": a, "b": b, "out": out}, device)
     if place is None and any(map(_overrides_ufuncs, (a, b, out))):
@@ -377,6 +379,7 @@ def gemm(
     params: ParamsLike = None,
     backend: str | None = None,
     precision: str | None = None,
+    max_device_memory: int | None = None,
     wait: bool = True,
 ) -> Any:
     """activation(alpha · op(a) · op(b) + beta · c + bias), in one kernel.
@@ -385,6 +388,7 @@ def gemm(
     c: broadcasts to the result's shape; never read where beta is 0. ``out=c`` updates in place.
     bias: shape (N,) adds one value a column, shape (M, 1) one value a row.
     activation: relu, gelu (by the error function), sigmoid, tanh or silu.
+    max_device_memory: bytes that operands may take on a device with memory of its own; larger ones are streamed in blocks.
     wait: False returns an ``Event`` at once; its ``wait()`` gives the result. Until then leave the operands and ``out`` alone.
     The other arguments, the result and the errors are those of ``matmul``.
     """
@@ -392,7 +396,7 @@ def gemm(
     call = _prepare(
         a,
         b,
-        _Options(device, kernel, params, backend, precision),
+        _Options(device, kernel, params, backend, precision, max_device_memory),
         place_of({"a": a, "b": b, "c": c, "bias": bias, "out": out}, device),
         c=c,
         alpha=float(alpha),
@@ -421,6 +425,8 @@ class Explanation:
     reason: str
     #: zero copy, or what is copied and why
     memory: str
+    #: compiled now, shipped, or from the cache
+    program: str
     launch_range: str
     #: bytes a work-group holds
     local_memory: int
@@ -459,13 +465,14 @@ def explain(
     params: ParamsLike = None,
     backend: str | None = None,
     precision: str | None = None,
+    max_device_memory: int | None = None,
 ) -> Explanation:
     """What ``matmul`` or ``gemm`` would run for these arguments, and why. Computes nothing, but may compile the kernel."""
     a, b, c, bias = (as_operand(x) for x in (a, b, c, bias))
     call = _prepare(
         a,
         b,
-        _Options(device, kernel, params, backend, precision),
+        _Options(device, kernel, params, backend, precision, max_device_memory),
         place_of({"a": a, "b": b, "c": c, "bias": bias, "out": out}, device),
         c=c,
         alpha=float(alpha),

@@ -82,15 +82,17 @@ TEST_P(Blocked, IsTheProduct) {
 
 INSTANTIATE_TEST_SUITE_P(Cuts, Blocked,
                          testing::Values(Setup{300, 400, 200, 400000, 0}, Setup{300, 400, 200, 400000, 7}, Setup{301, 257, 333, 300000, 1},
-                                         Setup{301, 257, 333, 300000, 2}, Setup{150, 170, 3000, 300000, 4}, Setup{150, 170, 3000, 300000, 3},
-                                         Setup{64, 64, 20000, 300000, 6}, Setup{1, 5000, 700, 300000, 0}, Setup{5000, 1, 700, 300000, 5}));
+                                         Setup{301, 257, 333, 300000, 2}, Setup{150, 170, 3000, 300000, 4},
+                                         Setup{150, 170, 3000, 300000, 3}, Setup{64, 64, 20000, 300000, 6}, Setup{1, 5000, 700, 300000, 0},
+                                         Setup{5000, 1, 700, 300000, 5}));
 
 TEST(Blocked, NothingFits) {
   std::vector<float> a(100 * 100), b(100 * 100), d(100 * 100);
   GemmOptions options;
   options.kernel = "packed";
   options.max_device_memory = 1000;
-  EXPECT_THROW(matmul(discrete(), row_major(a.data(), 100, 100), row_major(b.data(), 100, 100), row_major(d.data(), 100, 100), options), OutOfMemoryError);
+  EXPECT_THROW(matmul(discrete(), row_major(a.data(), 100, 100), row_major(b.data(), 100, 100), row_major(d.data(), 100, 100), options),
+               OutOfMemoryError);
 }
 
 TEST(Blocked, StacksThatDoNotFit) {

@@ -149,3 +149,14 @@ def test_explain_names_what_runs(random: np.random.Generator) -> None:
     text = str(explanation)
     for word in ("kernel", "constants", "reason", "launch range", "local memory", "spills"):
         assert word in text
+
+
+def test_max_device_memory_is_checked() -> None:
+    a = np.ones((3, 3), np.float32)
+    assert sycl_mat.gemm(a, a, max_device_memory=1 << 20)[0, 0] == 3
+    assert sycl_mat.matmul(a, a, max_device_memory=1 << 20)[0, 0] == 3
+    for function in (sycl_mat.gemm, sycl_mat.matmul):
+        with pytest.raises(ValueError, match="positive"):
+            function(a, a, max_device_memory=0)
+        with pytest.raises(TypeError, match="bytes"):
+            function(a, a, max_device_memory="lots")
