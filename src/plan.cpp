@@ -93,8 +93,13 @@ std::optional<Plan> measured(const Problem& p, const DeviceInfo& device, const G
     if (!match) return std::nullopt;
   }
   for (const Kernel& kernel : all_kernels())
-    if (kernel.name == match->kernel) return tuned(kernel, *match, p, device);
-  return std::nullopt;
+    if (kernel.name == match->kernel)
+      if (auto plan = tuned(kernel, *match, p, device)) return plan;
+  // The fastest cannot do this very product (its precision, say): the kernel that is taken then may have a record of its own.
+  const Kernel& other = preferred(p, device);
+  if (other.name == match->kernel) return std::nullopt;
+  match = lookup(p, device, other.name);
+  return match ? tuned(other, *match, p, device) : std::nullopt;
 }
 
 }  // namespace
