@@ -518,6 +518,15 @@ class TestDlpack:
         half = tensor.to(torch.bfloat16)
         assert sycl_mat.matmul(half, half.T).dtype == ml_dtypes.bfloat16
 
+    def test_jax(self, values: Any) -> None:
+        jax = pytest.importorskip("jax")
+        x = jax.numpy.asarray(values)
+        assert_product(sycl_mat.matmul(x, x.T), values, values.T)
+        back = jax.dlpack.from_dlpack(sycl_mat.asarray(values) @ sycl_mat.asarray(values.T))
+        assert_product(np.asarray(back), values, values.T)
+        half = x.astype(jax.numpy.bfloat16)
+        assert sycl_mat.matmul(half, half.T).dtype == ml_dtypes.bfloat16
+
 
 class _Usm:
     """What dpctl's arrays show of themselves."""
@@ -585,6 +594,25 @@ class TestUsmArrayInterface:
         array = sycl_mat.asarray(values)
         with pytest.raises(sycl_mat.UnsupportedError, match="context"):
             sycl_mat.asarray(Usm(array, data=(values.ctypes.data, False)))
+
+    def test_dpctl(self, values: Any) -> None:
+        memory = pytest.importorskip("dpctl.memory")
+        dpctl = pytest.importorskip("dpctl")
+        array = sycl_mat.asarray(values)
+        theirs = memory.as_usm_memory(array)
+        content = np.empty(theirs.nbytes, np.uint8)
+        theirs.copy_to_host(content)
+        np.testing.assert_array_equal(content.view(np.float32).reshape(values.shape), values)
+        block = memory.MemoryUSMDevice(values.nbytes, queue=dpctl.SyclQueue(array.__sycl_usm_array_interface__["syclobj"]))
+        block.copy_from_host(values.reshape(-1).view(np.uint8))
+
+        class Typed:
+            __sycl_usm_array_interface__ = {**block.__sycl_usm_array_interface__, "typestr": "<f4", "shape": values.shape}
+
+        operand: Any = Typed()
+        product = sycl_mat.matmul(operand, array.T)
+        assert isinstance(product, sycl_mat.Array)
+        assert_product(product.numpy(), values, values.T)
 
     def test_keeps_its_source(self, values: Any) -> None:
         source = Usm(sycl_mat.asarray(values))
