@@ -22,7 +22,7 @@ constexpr int ACTIVATION = 0;  // 0 none, 1 relu, 2 gelu, 3 sigmoid, 4 tanh, 5 s
 #define SYCL_MAT_MEMBER inline __attribute__((always_inline))  // of a class
 #define SYCL_MAT_LAMBDA __attribute__((always_inline))         // behind a lambda's parameters
 
-// ---- what the two bodies provide: group_id, local_id, barrier, device_fence, fetch_add, exp/erf/tanh, local_memory, KERNEL --------
+// ---- what the two bodies provide: group_id, local_id, lane, barrier, device_fence, fetch_add, exp/erf/tanh, local_memory, KERNEL --------
 // Dimension 0 varies fastest: 0 columns, 1 rows, 2 batch (the launch range counts the other way round).
 #ifdef SYCL_MAT_STANDARD_SYCL
 #include <sycl/sycl.hpp>
@@ -41,6 +41,11 @@ SYCL_MAT_INLINE void barrier() { ::sycl::group_barrier(this_item().get_group());
 SYCL_MAT_INLINE void device_fence() { ::sycl::atomic_fence(::sycl::memory_order::acq_rel, ::sycl::memory_scope::device); }
 SYCL_MAT_INLINE int fetch_add(int* counter, int value) {
   return ::sycl::atomic_ref<int, ::sycl::memory_order::acq_rel, ::sycl::memory_scope::device>(*counter).fetch_add(value);
+}
+SYCL_MAT_INLINE int lane() { return int(::sycl::ext::oneapi::this_work_item::get_sub_group().get_local_linear_id()); }
+template <class T>
+SYCL_MAT_INLINE T from_lane(T x, int lane) {
+  return ::sycl::group_broadcast(::sycl::ext::oneapi::this_work_item::get_sub_group(), x, lane);
 }
 SYCL_MAT_INLINE float exp_of(float x) { return ::sycl::exp(x); }
 SYCL_MAT_INLINE double exp_of(double x) { return ::sycl::exp(x); }
@@ -66,6 +71,10 @@ SYCL_MAT_BUILTIN __SIZE_TYPE__ __spirv_BuiltInLocalInvocationId(int);
 SYCL_MAT_BUILTIN __attribute__((convergent)) void __spirv_ControlBarrier(int execution, int memory, int semantics) noexcept;
 SYCL_MAT_BUILTIN __attribute__((convergent)) void __spirv_MemoryBarrier(int memory, int semantics) noexcept;
 SYCL_MAT_BUILTIN int __spirv_AtomicIAdd(__attribute__((opencl_global)) int*, int scope, int semantics, int value) noexcept;
+SYCL_MAT_BUILTIN __attribute__((pure)) int __spirv_BuiltInSubgroupLocalInvocationId();
+SYCL_MAT_BUILTIN __attribute__((convergent)) float __spirv_GroupBroadcast(int scope, float, int lane) noexcept;
+SYCL_MAT_BUILTIN __attribute__((convergent)) double __spirv_GroupBroadcast(int scope, double, int lane) noexcept;
+SYCL_MAT_BUILTIN __attribute__((convergent)) int __spirv_GroupBroadcast(int scope, int, int lane) noexcept;
 SYCL_MAT_BUILTIN float __spirv_ocl_exp(float) noexcept;
 SYCL_MAT_BUILTIN double __spirv_ocl_exp(double) noexcept;
 SYCL_MAT_BUILTIN float __spirv_ocl_erf(float) noexcept;
@@ -111,6 +120,12 @@ SYCL_MAT_INLINE void barrier() { __spirv_ControlBarrier(2, 2, 0x110); }
 SYCL_MAT_INLINE void device_fence() { __spirv_MemoryBarrier(1, 0x208); }
 SYCL_MAT_INLINE int fetch_add(int* counter, int value) {
   return __spirv_AtomicIAdd((__attribute__((opencl_global)) int*)counter, 1, 0x208, value);
+}
+// A work-item's place in its sub-group, and the value that another lane holds (scope 3: the sub-group; a constant lane costs nothing).
+SYCL_MAT_INLINE int lane() { return __spirv_BuiltInSubgroupLocalInvocationId(); }
+template <class T>
+SYCL_MAT_INLINE T from_lane(T x, int lane) {
+  return __spirv_GroupBroadcast(3, x, lane);
 }
 SYCL_MAT_INLINE float exp_of(float x) { return __spirv_ocl_exp(x); }
 SYCL_MAT_INLINE double exp_of(double x) { return __spirv_ocl_exp(x); }

@@ -32,7 +32,7 @@ constexpr int PAD = 4;           // elements added to a row of local memory
 constexpr int STRIDED = 1;       // rows and columns of a work-item: 0 next to each other, 1 in pieces of 4
 constexpr int ORDER = 1;         // products of one k: 0 row by row, 1 serpentine
 constexpr int AHEAD = 1;         // operands of the next k are read: 0 when needed, 1 a k ahead, 2 also across the barrier
-constexpr int LOCAL = 1;         // 0: no local memory, operands straight from global memory
+constexpr int LOCAL = 1;         // operands: 0 straight from global memory, 1 through local memory, 2 with a's read once a sub-group
 constexpr int SUB_GROUP = 0;     // required sub-group size, 0: the compiler's choice
 constexpr int SPLIT_K = 1;       // groups that share one block along k
 constexpr int SWIZZLE = 0;       // block rows walked together so that caches serve them, 0: row by row
@@ -215,6 +215,36 @@ struct Place {
   int item, row, column;  // number of the work-item in its group, and its place there
 };
 
+// What a work-item holds of the BATCH_M elements of tile a that it multiplies at a k: all, or, where all lanes of its sub-group are in
+// one row of work-items and so need the same, a part, which the others read from its register.
+constexpr bool BROADCAST = LOCAL == 2 && SUB_GROUP > 0 && TILE_N % (SUB_GROUP > 0 ? SUB_GROUP : 1) == 0;
+constexpr int HELD = BROADCAST ? ceil_div(BATCH_M, SUB_GROUP > 0 ? SUB_GROUP : 1) : BATCH_M;
+
+template <int held>
+SYCL_MAT_INLINE void read_a(const acc_t* page, const Place& at, int k, acc_t (&fragment)[held]) {
+  if constexpr (BROADCAST) {
+#pragma unroll
+    for (int v = 0; v < HELD; ++v) {
+      const int i = int(min(v * SUB_GROUP + lane(), BATCH_M - 1)), row = place<TILE_M, BATCH_M>(at.row, i);
+      fragment[v] = page[A_TRANSPOSED ? k * TileA::PITCH + row : row * TileA::PITCH + k];
+    }
+  } else {
+    TileA::template read<TILE_M, BATCH_M>(page, at.row, k, fragment);
+  }
+}
+
+template <int held>
+SYCL_MAT_INLINE void add(Sums& sums, const acc_t (&of_a)[held], const acc_t (&of_b)[BATCH_N]) {
+  if constexpr (BROADCAST) {
+    acc_t column[BATCH_M];
+#pragma unroll
+    for (int i = 0; i < BATCH_M; ++i) column[i] = from_lane(of_a[i / SUB_GROUP], i % SUB_GROUP);
+    sums.add(column, of_b);
+  } else {
+    sums.add(of_a, of_b);
+  }
+}
+
 /// Sums over k in [begin, end), through local memory.
 SYCL_MAT_INLINE void multiply_local(Sums& sums, const Args& g, const Place& at, const in_t* a, const in_t* b, index first_i, index first_j,
                                     index begin, index end) {
@@ -242,9 +272,9 @@ SYCL_MAT_INLINE void multiply_local(Sums& sums, const Args& g, const Place& at, 
     tile_b.store(at.item, pages[page] + TileA::SIZE);
   };
   constexpr int fragments = AHEAD ? 2 : 1;
-  acc_t of_a[fragments][BATCH_M], of_b[fragments][BATCH_N];
+  acc_t of_a[fragments][HELD], of_b[fragments][BATCH_N];
   const auto read = [&](int page, int k, int to) SYCL_MAT_LAMBDA {
-    TileA::template read<TILE_M, BATCH_M>(pages[page], at.row, k, of_a[to]);
+    read_a(pages[page], at, k, of_a[to]);
     TileB::template read<TILE_N, BATCH_N>(pages[page] + TileA::SIZE, at.column, k, of_b[to]);
   };
 
@@ -267,7 +297,7 @@ SYCL_MAT_INLINE void multiply_local(Sums& sums, const Args& g, const Place& at, 
         barrier();
         read(page ^ 1, 0, 1 - present);
       }
-      sums.add(of_a[present], of_b[present]);
+      add(sums, of_a[present], of_b[present]);
     }
     page ^= 1;
     if constexpr (AHEAD != 2) {

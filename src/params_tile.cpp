@@ -67,11 +67,17 @@ const Constraint constraints[] = {
      }},
     {[](const Case& c) { return in_range(c.o.pad, 0, 64); }, [](const Case& c) { return "pad = " + text(c.o.pad) + " is outside 0 … 64"; }},
     {[](const Case& c) {
-       return is_switch(c.o.a_transposed) && is_switch(c.o.strided) && is_switch(c.o.order) && is_switch(c.o.local) &&
+       return is_switch(c.o.a_transposed) && is_switch(c.o.strided) && is_switch(c.o.order) && in_range(c.o.local, 0, 2) &&
               in_range(c.o.ahead, 0, 2);
      },
      [](const Case& c) {
-       return "an option is outside its range: a_transposed, strided, order and local are 0 or 1, ahead 0 … 2 (" + to_string(c.o) + ")";
+       return "an option is outside its range: a_transposed, strided and order are 0 or 1, local and ahead 0 … 2 (" + to_string(c.o) + ")";
+     }},
+    {[](const Case& c) { return c.o.ahead != 2 || c.p.tile_k % 2 == 0; },
+     [](const Case& c) { return "tile_k = " + text(c.p.tile_k) + " is odd: ahead = 2 takes turns between two sets of registers"; }},
+    {[](const Case& c) { return c.o.local != 2 || (c.o.sub_group > 0 && c.p.tile_n % c.o.sub_group == 0); },
+     [](const Case& c) {
+       return "local = 2 needs a sub_group that divides tile_n = " + text(c.p.tile_n) + ": all of its lanes must want the same rows of A";
      }},
     {[](const Case& c) { return in_range(c.o.split_k, 1, most_splits); },
      [](const Case& c) {
@@ -105,13 +111,15 @@ const Constraint* first_broken(const Case& c) {
 /// Options outside their range, or that the device has not, back to what always works.
 TileOptions sane(TileOptions o, const DeviceInfo& device) {
   const auto flag = [](int& x) { x = std::clamp(x, 0, 1); };
-  flag(o.a_transposed), flag(o.strided), flag(o.order), flag(o.local);
+  flag(o.a_transposed), flag(o.strided), flag(o.order);
+  o.local = std::clamp(o.local, 0, 2);
   o.ahead = std::clamp(o.ahead, 0, 2);
   o.pad = std::clamp(o.pad, 0, 64);
   o.split_k = std::clamp(o.split_k, 1, most_splits);
   o.swizzle = std::clamp(o.swizzle, 0, 64);
   const auto& sizes = device.sub_group_sizes;
   if (o.sub_group != 0 && std::find(sizes.begin(), sizes.end(), o.sub_group) == sizes.end()) o.sub_group = 0;
+  if (o.local == 2 && o.sub_group == 0) o.local = 1;
   return o;
 }
 
@@ -171,7 +179,8 @@ int registers_estimate(const TileParams& p, const TileOptions& o, DType element)
   const int words = accumulator_size(element) / 4;
   const int items = p.tile_m * p.tile_n, chunk_words = std::max(1, int(p.chunk * size_of(element)) / 4);
   const int sums = p.batch_m * p.batch_n * words;
-  const int fragments = (p.batch_m + p.batch_n) * words * (o.ahead ? 2 : 1);
+  const int of_a = o.local == 2 && o.sub_group > 0 ? ceil_div(p.batch_m, o.sub_group) : p.batch_m;
+  const int fragments = (of_a + p.batch_n) * words * (o.ahead ? 2 : 1);
   const int chunks =
       o.local ? (ceil_div(p.tile_m * p.batch_m * p.tile_k / p.chunk, items) + ceil_div(p.tile_k * p.tile_n * p.batch_n / p.chunk, items)) *
                     chunk_words
@@ -209,6 +218,7 @@ std::optional<TiledChoice> nearest(const TileParams& p, const TileOptions& o, co
       for (const int sub_group : {options.sub_group, 0}) {
         TileOptions with = options;
         with.sub_group = sub_group;
+        if (sub_group == 0) with.local = std::min(with.local, 1);
         const double d = so_far + (sub_group == options.sub_group ? 0 : 1);
         if (d < best_distance && !first_broken({t, with, device, element})) best = TiledChoice{t, with}, best_distance = d;
       }

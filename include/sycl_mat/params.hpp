@@ -29,8 +29,8 @@ struct TileOptions {
   int pad = 4;             ///< elements added to a row of local memory, against bank conflicts
   int strided = 1;         ///< rows and columns of a work-item: 0 contiguous, 1 strided in chunks of 4
   int order = 1;           ///< products of a k: 0 row by row, 1 serpentine
-  int ahead = 1;           ///< 1: read the next k's fragments before the present products
-  int local = 1;           ///< 0: no local memory, operands straight from global memory
+  int ahead = 1;           ///< the next k's operands are read: 0 when needed, 1 before the present products, 2 also across the barrier
+  int local = 1;           ///< operands: 0 straight from global memory, 1 through local memory, 2 with A's read once a sub-group
   int sub_group = 0;       ///< required sub-group size, 0: the compiler's choice
   int split_k = 1;         ///< groups that share one block of C along K, summed in a fixed order
   int swizzle = 0;         ///< block rows walked together so that caches serve them, 0: row by row

@@ -61,14 +61,40 @@ TiledChoice intel_xe_hpc(const Problem& p, const DeviceInfo& device) {
   return intel(p, large, small, std::max(device.compute_units / 4, 1));
 }
 
-// Measured on one H200 (sm_90).
+/// Whether vectors of 16 bytes can be read along every line, if the arrays begin at such an address.
+bool lines_are_aligned(const Problem& p) {
+  const index_t elements = 16 / size_of(p.dtype);
+  return p.a.ld % elements == 0 && p.b.ld % elements == 0;
+}
+
+// Measured on one H200 (sm_90); docs/kernels.md has the figures. PTX loads 16 bytes at most: that is the chunk.
 TiledChoice nvidia(const Problem& p, const DeviceInfo& device) {
-  TiledChoice choice{{8, 16, 8, 16, 8, 4}, {}};
-  if (p.dtype == DType::float64) choice.params = {16, 16, 8, 4, 4, 2};
-  // Two such blocks fit a multiprocessor: fewer than that leave part of the device idle.
-  if (blocks_of(p, choice.params) < 2 * device.compute_units) choice.params = {16, 16, 16, 8, 4, 4};
-  if (blocks_of(p, choice.params) < device.compute_units) choice.params = {16, 16, 16, 4, 4, 4};
-  choice.options.split_k = split_for(p, choice.params, 2 * device.compute_units);
+  const int chunk = int(16 / size_of(p.dtype));
+  const index_t processors = device.compute_units;
+  if (p.dtype == DType::float64) {
+    TiledChoice choice{{8, 16, 8, 8, 8, chunk}, {}};
+    choice.options.split_k = split_for(p, choice.params, 2 * processors);
+    return choice;
+  }
+  // 128×256 blocks need a multiprocessor each, and more registers where lines are not aligned than there are; 128×128 go in twos.
+  TiledChoice wide{{8, 32, 16, 16, 8, chunk}, {.swizzle = 4}}, large{{8, 16, 16, 16, 8, chunk}, {.swizzle = 4}};
+  if (lines_are_aligned(p) && blocks_of(p, wide.params) * 10 >= processors * 9) return wide;
+  if (blocks_of(p, large.params) * 2 >= processors * 3) return large;
+
+  // 64×64 results of 8×8 a work-item are best with two blocks or three a multiprocessor, of 8×4 with any other number.
+  TiledChoice square{{8, 8, 16, 8, 8, chunk}, {}}, narrow{{8, 16, 16, 8, 4, chunk}, {}};
+  const index_t blocks = blocks_of(p, square.params);
+  TiledChoice choice = blocks * 2 >= processors * 3 && blocks <= processors * 3 ? square : narrow;
+  if (p.n <= 32) choice.params = {16, 8, 16, 8, 4, chunk};
+  if (p.m <= 32) choice.params = {8, 16, 16, 4, 8, chunk};
+  if (blocks <= 2) choice.params = {8, 8, 16, 4, 4, chunk};  // next to nothing but K: smaller blocks share it better
+
+  int& split = choice.options.split_k;
+  while (split < 64) {
+    const index_t groups = blocks_of(p, choice.params) * split, depth = p.k / (split * 2);
+    if (groups * 10 > processors * 22 || depth < (groups * 2 <= processors ? 64 : 128)) break;
+    split *= 2;
+  }
   return choice;
 }
 

@@ -67,6 +67,8 @@ TEST(TiledConstants, Sets) {
       {{16, 16, 4, 1, 1, 4}, {.a_transposed = 0, .pad = 0}},  // more work-items than chunks
       {{2, 2, 16, 4, 8, 16}, {.a_transposed = 0, .pad = 0, .strided = 0, .order = 0, .ahead = 0}},  // far more chunks than work-items
       {{8, 8, 16, 4, 4, 4}, {.local = 0}},                                                          // no local memory
+      {{8, 8, 16, 4, 4, 4}, {.local = 2, .sub_group = 8}},                                          // a's rows once a sub-group
+      {{4, 16, 8, 12, 2, 4}, {.a_transposed = 0, .ahead = 0, .local = 2, .sub_group = 8}},
       {{8, 8, 16, 4, 4, 4}, {.split_k = 4, .swizzle = 2}},
       {{5, 7, 6, 2, 4, 2}, {.pad = 3, .ahead = 1, .split_k = 3, .swizzle = 3}},
       {{8, 8, 1, 2, 2, 1}, {.ahead = 1}},  // one k a tile

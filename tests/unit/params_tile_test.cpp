@@ -43,6 +43,8 @@ TEST(TileConstraints, EachIsNamed) {
   EXPECT_PRED2(says, message({4, 3, 8, 4, 4, 4}, {.sub_group = 8}), "no multiple of sub_group = 8");
   EXPECT_PRED2(says, message({16, 16, 8, 4, 4, 4}, {.ahead = 3}), "ahead");
   EXPECT_PRED2(says, message({16, 16, 8, 4, 4, 4}, {.split_k = 0}), "split_k = 0");
+  EXPECT_PRED2(says, message({16, 16, 9, 4, 4, 1}, {.ahead = 2}), "tile_k = 9 is odd");
+  EXPECT_PRED2(says, message({16, 16, 8, 4, 4, 4}, {.local = 2}), "local = 2 needs a sub_group that divides tile_n");
 }
 
 TEST(TileConstraints, TheNearestSetIsOffered) {
@@ -61,7 +63,7 @@ TEST(TileConstraints, WhatIsOfferedAlwaysHolds) {
   const auto any = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
   for (int i = 0; i < 100; ++i) {
     const TileParams p{any(-2, 80), any(-2, 80), any(-2, 300), any(-2, 40), any(-2, 40), any(-2, 20)};
-    const TileOptions o{any(-1, 2), any(-1, 70), any(-1, 2), any(-1, 2), any(-1, 3), any(-1, 2), any(0, 33), any(-1, 70), any(-1, 70)};
+    const TileOptions o{any(-1, 2), any(-1, 70), any(-1, 2), any(-1, 2), any(-1, 3), any(-1, 3), any(0, 33), any(-1, 70), any(-1, 70)};
     const auto found = nearest(p, o, device());
     ASSERT_TRUE(found) << to_string(p);
     EXPECT_EQ(broken_constraint(found->params, found->options, device()), "") << to_string(p);
