@@ -7,8 +7,10 @@
 #include <fstream>
 
 #include "bindings.hpp"
+#include "measure.hpp"
 #include "options.hpp"
 #include "params_fields.hpp"
+#include "plan.hpp"
 #include "roofline.hpp"
 #include "search.hpp"
 #include "sweep.hpp"
@@ -332,13 +334,22 @@ void bind_tune(nb::module_& m) {
       },
       "file"_a, "fingerprint"_a, "kernel"_a);
   m.def(
+      "untuned_choice",
+      [](nb::handle problem, nb::handle device, bool shipped) -> nb::object {
+        const TuneProblem t = problem_from(problem);
+        const DeviceInfo& info = context_from(device).device();
+        const Problem p = make_problem(t);
+        if (on_host(p, info, {})) return nb::none();
+        const Plan plan = untuned_plan(p, info, shipped);
+        return nb::make_tuple(std::string(plan.kernel->name), to_python(plan.params));
+      },
+      "problem"_a, "device"_a.none(), "shipped"_a,
+      "Kernel and constants without the user's records, with or without the shipped ones; None: the product is too small for the device.");
+  m.def(
       "tuned_for",
       [](nb::handle problem, nb::handle device, const std::string& kernel) -> nb::object {
         const TuneProblem t = problem_from(problem);
-        Problem p;
-        p.m = t.m, p.n = t.n, p.k = t.k, p.batch_inner = t.batch, p.dtype = t.dtype;
-        p.a.transposed = t.transpose_a, p.b.transposed = t.transpose_b;
-        const auto match = lookup(p, context_from(device).device(), kernel);
+        const auto match = lookup(make_problem(t), context_from(device).device(), kernel);
         if (!match) return nb::none();
         nb::dict d = to_python(static_cast<const TunedRecord&>(*match));
         d["source"] = match->source == RecordSource::user ? "user" : match->source == RecordSource::shipped ? "shipped" : "architecture";

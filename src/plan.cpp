@@ -121,4 +121,13 @@ Plan make_plan(const Problem& p, const DeviceInfo& device, const GemmOptions& op
   return with(kernel, p, device, kernel.defaults(p, device), "nothing measured for this device: constants from its properties");
 }
 
+Plan untuned_plan(const Problem& p, const DeviceInfo& device, bool shipped) {
+  if (const auto match = shipped ? lookup_shipped(p, device) : nullptr)
+    for (const Kernel& kernel : all_kernels())
+      if (kernel.name == match->kernel)
+        if (auto plan = tuned(kernel, *match, p, device)) return *std::move(plan);
+  const Kernel& kernel = preferred(p, device);
+  return with(kernel, p, device, kernel.defaults(p, device), "nothing measured for this device: constants from its properties");
+}
+
 }  // namespace sycl_mat

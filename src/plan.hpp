@@ -12,4 +12,7 @@ bool on_host(const Problem& p, const DeviceInfo& device, const GemmOptions& opti
 /// Throws UnsupportedError, ParamsError.
 Plan make_plan(const Problem& p, const DeviceInfo& device, const GemmOptions& options);
 
+/// What would run if the user had tuned nothing: with the shipped records, or without any. For comparisons.
+Plan untuned_plan(const Problem& p, const DeviceInfo& device, bool shipped);
+
 }  // namespace sycl_mat

@@ -103,6 +103,12 @@ class Database {
     return answer;
   }
 
+  Match find_shipped(const QuestionView& q, const DeviceInfo& device) {
+    refresh();
+    const std::shared_lock lock(mutex_);
+    return decide(q, device, false);
+  }
+
  private:
   void refresh() {
     const std::int64_t now = std::chrono::steady_clock::now().time_since_epoch().count();
@@ -141,11 +147,12 @@ class Database {
     return std::move(content.records);
   }
 
-  Match decide(const QuestionView& q, const DeviceInfo& device) const {
+  Match decide(const QuestionView& q, const DeviceInfo& device, bool with_user = true) const {
     const auto same_device = [&](const TunedRecord& r) { return r.fingerprint == q.fingerprint; };
     // Constants of a sister model are a better guess than formulas, as long as it is of the same architecture.
     const auto same_family = [&](const TunedRecord& r) { return r.fingerprint != q.fingerprint && r.architecture == device.architecture; };
-    if (Match m = best(user_, q, device, RecordSource::user, same_device)) return m;
+    if (with_user)
+      if (Match m = best(user_, q, device, RecordSource::user, same_device)) return m;
     if (Match m = best(shipped_, q, device, RecordSource::shipped, same_device)) return m;
     return best(shipped_, q, device, RecordSource::shipped_architecture, same_family);
   }
@@ -220,6 +227,10 @@ class Database {
 
 std::shared_ptr<const TunedMatch> lookup(const Problem& problem, const DeviceInfo& device, std::string_view kernel) {
   return Database::instance().find({device.fingerprint, kernel, problem.dtype, layout_of(problem), shape_of(problem)}, device);
+}
+
+std::shared_ptr<const TunedMatch> lookup_shipped(const Problem& problem, const DeviceInfo& device, std::string_view kernel) {
+  return Database::instance().find_shipped({device.fingerprint, kernel, problem.dtype, layout_of(problem), shape_of(problem)}, device);
 }
 
 std::uint64_t tuning_generation() { return Database::instance().generation(); }

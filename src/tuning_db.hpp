@@ -57,6 +57,9 @@ struct TunedMatch : TunedRecord {
 /// Never throws because of a file.
 std::shared_ptr<const TunedMatch> lookup(const Problem& problem, const DeviceInfo& device, std::string_view kernel = {});
 
+/// The same from the shipped files alone, for comparisons. Not kept in memory.
+std::shared_ptr<const TunedMatch> lookup_shipped(const Problem& problem, const DeviceInfo& device, std::string_view kernel = {});
+
 /// Changes whenever a file changed on disk, that is when lookup() may answer differently: whoever keeps plans compares this number.
 /// Looks at the files at most twice a second, otherwise costs about 20 ns.
 std::uint64_t tuning_generation();
