@@ -25,6 +25,8 @@ from .shapes import Shape
 Array = NDArray[Any]
 
 PAUSE_AFTER_SPINNING = 0.3
+#: a call that takes longer than this is timed twice, and left out of the interleaving: the whole would take its length
+SLOW = 1.0
 #: a timed sample lasts at least this long, so that the clock's own cost does not count
 SHORTEST_SAMPLE = 50e-6
 #: float64 reference of the whole result up to here, of some rows and one projection beyond
@@ -86,7 +88,7 @@ class Result:
             "median_s": self.quiet.median,
             "samples": len(self.quiet.samples),
             "gflops": self.gflops,
-            "interleaved_gflops": self.interleaved_gflops,
+            "interleaved_gflops": self.interleaved_gflops if self.interleaved.samples else None,
             "error_over_bound": self.error,
             "verified": self.verified,
         }
@@ -262,7 +264,8 @@ def measure(
             continue
         kernels[name] = "" if contender.peer else _core.last_kernel()
         outs[name] = out
-        quiet[name] = Timing()
+        slow = calls[name][1] > SLOW
+        quiet[name] = Timing([calls[name][1]] if slow else [])
         if contender.spins:
             time.sleep(PAUSE_AFTER_SPINNING)
     able = [c for c in able if c.name in quiet]
@@ -272,8 +275,8 @@ def measure(
             step(contender.name)
             name = contender.name
             number, once = calls[name]
-            if once > seconds and len(quiet[name].samples) >= 2:
-                continue  # so slow that it decides how long the whole takes
+            if once > SLOW and len(quiet[name].samples) >= 2:
+                continue
             if once < seconds:
                 for _ in range(max(2, min(number, 1000))):
                     runs[name]()
@@ -285,7 +288,7 @@ def measure(
     if interleave:
         end = time.perf_counter() + seconds * len(able)
         while True:
-            for contender in able:
+            for contender in (c for c in able if calls[c.name][1] <= SLOW):
                 mixed[contender.name].samples += _time(runs[contender.name], 0.0, calls[contender.name][0], most=1)
             if time.perf_counter() > end:
                 break
