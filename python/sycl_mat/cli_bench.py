@@ -38,7 +38,7 @@ def _unhampered() -> None:
         os.execve(sys.executable, [sys.executable, "-m", "sycl_mat", *sys.argv[1:]], clean)
 
 
-def _contenders(device: str | None, on_processor: bool, blog: bool) -> list[peers.Contender]:
+def _contenders(device: str | None, on_processor: bool, blog: bool, tuning: bool) -> list[peers.Contender]:
     chosen = [peers.numpy_contender()]
     # On the processor, oneMKL's C interface is its fastest; elsewhere there is only its SYCL interface.
     onemkl = peers.onemkl_contender() if on_processor else peers.ours(device, "oneMKL", backend="onemkl")
@@ -50,6 +50,9 @@ def _contenders(device: str | None, on_processor: bool, blog: bool) -> list[peer
         first, tuned = peers.FIRST_CONSTANTS, peers.HAND_TUNED_CONSTANTS
         chosen.append(peers.ours(device, "blog, first", "tiled_double_buffered", first))
         chosen.append(peers.ours(device, "blog, tuned", "tiled_double_buffered", tuned))
+    if tuning:
+        chosen.append(peers.untuned(device, "defaults", shipped=False))
+        chosen.append(peers.untuned(device, "shipped", shipped=True))
     chosen.append(peers.ours(device))
     return chosen
 
@@ -163,6 +166,9 @@ def bench(
     rounds: Annotated[int, typer.Option(help="quiet blocks of each contender", min=1)] = 3,
     seconds: Annotated[float, typer.Option(help="length of a block", min=0.001)] = 0.25,
     blog: Annotated[bool, typer.Option(help="also the tiled kernel with the constants it began with, and with those tuned by hand")] = True,
+    tuning: Annotated[
+        bool, typer.Option(help="also ours with the constants from the device's properties, and with the shipped ones")
+    ] = False,
     interleave: Annotated[bool, typer.Option(help="also the plain interleaving")] = True,
     json_file: Annotated[Path | None, typer.Option("--json", help="write all figures there")] = None,
     plot: Annotated[Path | None, typer.Option(help="draw a picture: FILE.png or FILE.svg")] = None,
@@ -182,7 +188,7 @@ def bench(
         raise typer.BadParameter("there is no shape to measure")
     dtypes = dtype.split(",")
     chosen = _core.current_device(device)
-    contenders = _contenders(device, chosen.type == "cpu", blog)
+    contenders = _contenders(device, chosen.type == "cpu", blog, tuning)
     console.print(f"{chosen.name}, {chosen.compute_units} units, driver {chosen.driver_version}; NumPy {np.__version__}", style="dim")
 
     peaks = {kind: _peak(chosen, kind) for kind in dtypes}

@@ -58,8 +58,8 @@ def _wanted(
     return problems_of(chosen, dtypes)
 
 
-def _restrictions(texts: list[str] | None) -> dict[str, list[int]]:
-    result = {}
+def _restrictions(texts: list[str] | None) -> dict[str, Sequence[int]]:
+    result: dict[str, Sequence[int]] = {}
     for text in texts or ():
         name, _, values = text.partition("=")
         try:
@@ -333,27 +333,22 @@ def try_command(
     if (tile is None) == (pack is None):
         raise typer.BadParameter("give either --tile M,N,K (with --batch and --chunk) or --pack MR,NV,KC,MC,NC,PACK")
     if tile is not None:
-        params: Any = (_core.TileParams(*_integers(tile, 3, "--tile"), *_integers(batch, 2, "--batch"), chunk), _options(options))
+        (tile_m, tile_n, tile_k), (batch_m, batch_n) = _integers(tile, 3, "--tile"), _integers(batch, 2, "--batch")
+        params: Any = (_core.TileParams(tile_m, tile_n, tile_k, batch_m, batch_n, chunk), _options(options))
     else:
         params = _core.PackParams(*_integers(str(pack), 6, "--pack"))
     table = Table()
-    for name, right in (
-        ("n", 1),
-        ("this set", 1),
-        ("present choice", 1),
-        ("ratio", 1),
-        ("possible at most", 1),
-        ("limited by", 0),
-        ("right", 0),
-    ):
-        table.add_column(name, justify="right" if right else "left")
+    for name in ("n", "this set", "present choice", "ratio", "possible at most"):
+        table.add_column(name, justify="right")
+    table.add_column("limited by")
+    table.add_column("right")
     trial: dict[str, Any] = {}
     try:
         for size in sizes.split(","):
             shape = Shape(int(size), int(size), int(size), layout.upper())
             trial = _core.try_params(Problem(shape, dtype).raw(), params, kernel, device)
             ratio = trial["gflops"] / trial["present_gflops"] if trial["present_gflops"] else 0.0
-            right = "[green]yes[/]" if trial["correct"] else f"[red]NO: {trial['why']}[/]"
+            verdict = "[green]yes[/]" if trial["correct"] else f"[red]NO: {trial['why']}[/]"
             table.add_row(
                 size,
                 f"{trial['gflops']:.1f}",
@@ -361,7 +356,7 @@ def try_command(
                 f"{ratio:.2f}",
                 f"{trial['bound_gflops']:.0f}",
                 trial["limit"],
-                right,
+                verdict,
             )
     except (Error, ValueError) as error:
         raise _fail(error) from None
