@@ -17,6 +17,7 @@ from ._products import explain
 from .bench import dtype_from_name
 from .cli_bench import bench
 from .errors import Error
+from .first_call import measure_first_calls
 
 app = typer.Typer(
     name="sycl-mat",
@@ -119,6 +120,21 @@ def explain_command(
         console.print(f"[red]{error}[/red]", highlight=False)
         raise typer.Exit(1) from None
     console.print(str(explanation), highlight=False)
+
+
+@app.command(name="first-call", epilog="Example: sycl-mat first-call --device cpu")
+def first_call(
+    device: Annotated[str | None, typer.Option(help="'cpu', 'gpu', 'gpu:1', 'level_zero:0'")] = None,
+    repeats: Annotated[int, typer.Option(help="new processes a case; the best counts", min=1)] = 3,
+) -> None:
+    """Measure how long a new process waits for its first product (512 × 512, NumPy's import aside)."""
+    table = Table("the kernel was", "import", "product", "together", "goal", box=box.SIMPLE_HEAD)
+    for case in measure_first_calls(device, _core.current_device(device).type == "cpu", repeats):
+        colour = "green" if case.total <= case.goal else "yellow"
+        table.add_row(
+            case.what, f"{case.importing:.3f} s", f"{case.product:.3f} s", f"[{colour}]{case.total:.3f} s[/]", f"{case.goal:.2f} s"
+        )
+    console.print(table)
 
 
 app.command(

@@ -20,7 +20,7 @@ def _quiet_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_help_has_examples() -> None:
-    for command in ("devices", "doctor", "kernels", "explain", "bench"):
+    for command in ("devices", "doctor", "kernels", "explain", "bench", "first-call"):
         result = runner.invoke(app, [command, "--help"])
         assert result.exit_code == 0, result.output
         assert "Example" in result.output
@@ -94,3 +94,9 @@ def test_bench_refuses_nonsense(tmp_path: Path) -> None:
     bad.write_text("[[group]]\nshapes = [[1, 2]]\n")
     result = runner.invoke(app, ["bench", "--shapes", str(bad)])
     assert result.exit_code == 2
+
+
+def test_first_call() -> None:
+    result = runner.invoke(app, ["first-call", "--repeats", "1"])
+    assert result.exit_code == 0, result.output
+    assert "warm cache" in result.output
