@@ -1,6 +1,7 @@
 // The Python module sycl_mat._core: NumPy arrays ↔ MatrixView, and nothing else.
 #define SYCL_MAT_IMPORT_NUMPY
 #include "bindings.hpp"
+
 #include "numpy_api.hpp"
 
 namespace nb = nanobind;

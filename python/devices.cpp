@@ -61,15 +61,17 @@ void bind_devices(nb::module_& m) {
       "device"_a.none(), nb::sig("def set_default_device(device: Device | str | None) -> None"),
       "Which device `device=None` means from now on. Raises DeviceError, and changes nothing, where there is no such device.");
   m.def(
-      "set_num_threads", [](int count, nb::handle device) { context_from(device).set_threads(count); }, "count"_a, "device"_a.none() = nb::none(),
-      nb::sig("def set_num_threads(count: int, device: Device | str | None = None) -> None"),
+      "set_num_threads", [](int count, nb::handle device) { context_from(device).set_threads(count); }, "count"_a,
+      "device"_a.none() = nb::none(), nb::sig("def set_num_threads(count: int, device: Device | str | None = None) -> None"),
       "How many of a CPU device's cores a product is shared among; 0: all. Raises UnsupportedError on other devices.");
   m.def(
       "get_num_threads", [](nb::handle device) { return context_from(device).threads(); }, "device"_a.none() = nb::none(),
-      nb::sig("def get_num_threads(device: Device | str | None = None) -> int"), "How many cores (or compute units) a product is shared among.");
+      nb::sig("def get_num_threads(device: Device | str | None = None) -> int"),
+      "How many cores (or compute units) a product is shared among.");
   m.def(
       "current_device", [](nb::handle device) { return context_from(device).device(); }, "device"_a.none() = nb::none(),
-      nb::sig("def current_device(device: Device | str | None = None) -> Device"), "The device that a product with this `device=` runs on.");
+      nb::sig("def current_device(device: Device | str | None = None) -> Device"),
+      "The device that a product with this `device=` runs on.");
 }
 
 }  // namespace sycl_mat::python

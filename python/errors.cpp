@@ -1,8 +1,9 @@
 // C++ exceptions → the Python classes of sycl_mat/errors.py, where their inheritance is written.
+#include "sycl_mat/errors.hpp"
+
 #include <new>
 
 #include "bindings.hpp"
-#include "sycl_mat/errors.hpp"
 
 namespace nb = nanobind;
 

@@ -23,12 +23,18 @@ bool is_bfloat16(PyArrayObject* array) {
 
 std::optional<DType> dtype_of(PyArrayObject* array) {
   switch (PyArray_TYPE(array)) {
-    case NPY_FLOAT: return DType::float32;
-    case NPY_DOUBLE: return DType::float64;
-    case NPY_HALF: return DType::float16;
-    case NPY_BYTE: return DType::int8;
-    case NPY_INT: return DType::int32;
-    default: break;
+    case NPY_FLOAT:
+      return DType::float32;
+    case NPY_DOUBLE:
+      return DType::float64;
+    case NPY_HALF:
+      return DType::float16;
+    case NPY_BYTE:
+      return DType::int8;
+    case NPY_INT:
+      return DType::int32;
+    default:
+      break;
   }
   if (is_bfloat16(array)) return DType::bfloat16;
   return std::nullopt;
@@ -36,12 +42,18 @@ std::optional<DType> dtype_of(PyArrayObject* array) {
 
 PyArray_Descr* descr_of(DType type, PyArrayObject* like) {
   switch (type) {
-    case DType::float32: return PyArray_DescrFromType(NPY_FLOAT);
-    case DType::float64: return PyArray_DescrFromType(NPY_DOUBLE);
-    case DType::float16: return PyArray_DescrFromType(NPY_HALF);
-    case DType::int8: return PyArray_DescrFromType(NPY_BYTE);
-    case DType::int32: return PyArray_DescrFromType(NPY_INT);
-    case DType::bfloat16: break;
+    case DType::float32:
+      return PyArray_DescrFromType(NPY_FLOAT);
+    case DType::float64:
+      return PyArray_DescrFromType(NPY_DOUBLE);
+    case DType::float16:
+      return PyArray_DescrFromType(NPY_HALF);
+    case DType::int8:
+      return PyArray_DescrFromType(NPY_BYTE);
+    case DType::int32:
+      return PyArray_DescrFromType(NPY_INT);
+    case DType::bfloat16:
+      break;
   }
   PyArray_Descr* descr = PyArray_DESCR(like);
   Py_INCREF(descr);

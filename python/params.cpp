@@ -17,7 +17,7 @@ namespace {
 template <class T>
 struct Field {
   const char* name;
-  int T::*member;
+  int T::* member;
   const char* doc;
 };
 
@@ -61,7 +61,8 @@ template <std::size_t>
 using IntOf = int;
 
 template <class T, std::size_t N, std::size_t... I>
-nb::class_<T> bind_values(nb::module_& m, const char* name, const char* doc, const std::array<Field<T>, N>& fields, std::index_sequence<I...>) {
+nb::class_<T> bind_values(nb::module_& m, const char* name, const char* doc, const std::array<Field<T>, N>& fields,
+                          std::index_sequence<I...>) {
   nb::class_<T> type(m, name, doc);
   const T defaults;
   type.def(
@@ -72,16 +73,20 @@ nb::class_<T> bind_values(nb::module_& m, const char* name, const char* doc, con
       },
       (nb::arg(fields[I].name) = defaults.*fields[I].member)...);
   for (const Field<T>& field : fields) {
-    int T::*member = field.member;
+    int T::* member = field.member;
     type.def_prop_ro(field.name, [member](const T& self) { return self.*member; }, field.doc);
   }
-  type.def("asdict", [&fields](const T& self) { return as_dict(self, fields); }, "The constants by name.",
-           nb::sig("def asdict(self) -> dict[str, int]"));
-  type.def("replace", [type, &fields](const T& self, nb::kwargs changes) {
-    nb::dict values = as_dict(self, fields);
-    for (auto [key, value] : changes) values[key] = value;
-    return type(**values);
-  }, "A copy with some constants changed.", nb::sig(("def replace(self, **changes: int) -> " + std::string(name)).c_str()));
+  type.def(
+      "asdict", [&fields](const T& self) { return as_dict(self, fields); }, "The constants by name.",
+      nb::sig("def asdict(self) -> dict[str, int]"));
+  type.def(
+      "replace",
+      [type, &fields](const T& self, nb::kwargs changes) {
+        nb::dict values = as_dict(self, fields);
+        for (auto [key, value] : changes) values[key] = value;
+        return type(**values);
+      },
+      "A copy with some constants changed.", nb::sig(("def replace(self, **changes: int) -> " + std::string(name)).c_str()));
   type.def("__repr__", [name, &fields](const T& self) {
     std::string text = std::string(name) + "(";
     for (const Field<T>& field : fields) {
@@ -90,18 +95,22 @@ nb::class_<T> bind_values(nb::module_& m, const char* name, const char* doc, con
     }
     return text + ")";
   });
-  type.def("__eq__", [](const T& self, nb::handle other) { return nb::isinstance<T>(other) && nb::cast<const T&>(other) == self; },
-           nb::sig("def __eq__(self, other: object, /) -> bool"));
+  type.def(
+      "__eq__", [](const T& self, nb::handle other) { return nb::isinstance<T>(other) && nb::cast<const T&>(other) == self; },
+      nb::sig("def __eq__(self, other: object, /) -> bool"));
   type.def("__hash__", [&fields](const T& self) {
     Py_hash_t hash = 0x345678;
     for (const Field<T>& field : fields) hash = hash * 1000003 ^ (self.*field.member + 97531);
     return hash == -1 ? -2 : hash;
   });
-  type.def("__reduce__", [type, &fields](const T& self) {
-    nb::list values;
-    for (const Field<T>& field : fields) values.append(self.*field.member);
-    return nb::make_tuple(type, nb::tuple(values));
-  }, nb::sig(("def __reduce__(self) -> tuple[type[" + std::string(name) + "], tuple[int, ...]]").c_str()));
+  type.def(
+      "__reduce__",
+      [type, &fields](const T& self) {
+        nb::list values;
+        for (const Field<T>& field : fields) values.append(self.*field.member);
+        return nb::make_tuple(type, nb::tuple(values));
+      },
+      nb::sig(("def __reduce__(self) -> tuple[type[" + std::string(name) + "], tuple[int, ...]]").c_str()));
   return type;
 }
 
@@ -122,7 +131,8 @@ Params params_from(nb::handle value) {
   if (value.is_none()) return std::monostate{};
   if (nb::isinstance<TileParams>(value)) return TiledChoice{nb::cast<TileParams>(value), {}};
   if (nb::isinstance<PackParams>(value)) return nb::cast<PackParams>(value);
-  if (nb::isinstance<nb::tuple>(value) && nb::len(value) == 2 && nb::isinstance<TileParams>(value[0]) && nb::isinstance<TileOptions>(value[1])) {
+  if (nb::isinstance<nb::tuple>(value) && nb::len(value) == 2 && nb::isinstance<TileParams>(value[0]) &&
+      nb::isinstance<TileOptions>(value[1])) {
     return TiledChoice{nb::cast<TileParams>(value[0]), nb::cast<TileOptions>(value[1])};
   }
   throw nb::type_error("params: TileParams, PackParams, or a tuple (TileParams, TileOptions) is wanted");
