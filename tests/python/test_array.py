@@ -7,9 +7,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from oracle import assert_product, small_integers
 
 import sycl_mat
+from oracle import assert_product, small_integers
 
 FLOATS = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16]
 MEMORY = ["device", "shared", "host"]
@@ -607,7 +607,8 @@ class TestUsmArrayInterface:
         block.copy_from_host(values.reshape(-1).view(np.uint8))
 
         class Typed:
-            __sycl_usm_array_interface__ = {**block.__sycl_usm_array_interface__, "typestr": "<f4", "shape": values.shape}
+            def __init__(self) -> None:
+                self.__sycl_usm_array_interface__ = {**block.__sycl_usm_array_interface__, "typestr": "<f4", "shape": values.shape}
 
         operand: Any = Typed()
         product = sycl_mat.matmul(operand, array.T)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 import sycl_mat
 from sycl_mat import _core, tune_report, tuning
 from sycl_mat.shapes import Shape
