@@ -182,6 +182,20 @@ img { max-width: 100%; } code { font-size: 13px; } .quiet { color: #666; }
 """
 
 
+def _sharing_table(group: Group) -> str:
+    """How well the best constants of one problem (row) do at another (column)."""
+    quote = html.escape
+    head = "".join(f"<th>{quote(problem.label)}" for problem in group.problems)
+    parts = [
+        f"<h2>{quote(group.kernel)}: the best set of one problem, used for another</h2><table><tr><th>best at<th colspan=0>used at</tr><tr><th>{head}</tr>"
+    ]
+    for problem, row in zip(group.problems, group.sharing(), strict=True):
+        cells = "".join(f"<td class=number>{'' if share is None else f'{share:.0%}'}" for share in row)
+        parts.append(f"<tr><td>{quote(problem.label)}{cells}</tr>")
+    parts.append("</table><p class=quiet>Share of the best speed found there; empty: given up early, as it was clearly slower.</p>")
+    return "".join(parts)
+
+
 def write_html(report: TuneReport, path: Path) -> None:
     """The report as one file: no script, nothing fetched, pictures inside."""
     pyplot = _pyplot()
@@ -206,6 +220,9 @@ def write_html(report: TuneReport, path: Path) -> None:
         parts.append(
             f"<h2>{quote(title)}</h2><img alt='{quote(title)}' src='data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}'>"
         )
+    for group in report.groups:
+        if len(group.problems) > 1 and len(group.candidates) > 2:
+            parts.append(_sharing_table(group))
     failed = [(g.kernel, c) for g in report.groups for c in g.candidates if c.state != "measured"]
     if failed:
         parts.append(f"<h2>{len(failed)} sets that were not measured</h2><table><tr><th>kernel<th>constants<th>state<th>why</tr>")

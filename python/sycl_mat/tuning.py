@@ -106,6 +106,22 @@ class Group:
                 steps.append((candidate.found_at, best))
         return steps
 
+    def sharing(self) -> list[list[float | None]]:
+        """How well constants travel: row i, column j is the speed at problem j of the set that was best at problem i, as a share of the
+        best at j; None where that set was not measured at j. What decides how wide the classes of problems are (docs/tuning.md)."""
+        measured = [c for c in self.candidates if c.state == "measured"]
+        rows: list[list[float | None]] = []
+        least = [min((s for c in measured if (s := c.seconds[j])), default=None) for j in range(len(self.problems))]
+        for i in range(len(self.problems)):
+            timed = [c for c in measured if c.seconds[i]]
+            winner = min(timed, key=lambda c: c.seconds[i] or 0.0, default=None)
+            row: list[float | None] = []
+            for j, best in enumerate(least):
+                own = winner.seconds[j] if winner else None
+                row.append(best / own if best and own else None)
+            rows.append(row)
+        return rows
+
 
 @dataclass
 class TuneReport:
