@@ -235,6 +235,10 @@ Problem make_problem(const Operands& o, const GemmOptions& options) {
   p.k = a.cols;
   p.a = operand(a);
   p.b = operand(b);
+  if (b.cols == 1 && b.rows > 1 && b.row_stride == 1) {  // a vector: along K, as kernels read it fastest
+    p.b.transposed = true;
+    p.b.ld = b.rows;
+  }
   p.d = operand(d);
   if (c) p.c = operand(*c);
   return p;
