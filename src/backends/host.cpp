@@ -1,7 +1,9 @@
 #include "host.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <cstdint>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -152,11 +154,11 @@ void product(const Product<T>& x) {
 }
 
 template <class T>
-void transpose(const T* from, index_t from_ld, index_t rows, index_t cols, T* to) {
+void transpose(const T* from, index_t from_ld, index_t rows, index_t cols, T* to, index_t to_ld) {
   if constexpr (std::is_same_v<T, float>)
-    isa().transpose_f32(from, from_ld, rows, cols, to, rows);
+    isa().transpose_f32(from, from_ld, rows, cols, to, to_ld);
   else
-    isa().transpose_f64(from, from_ld, rows, cols, to, rows);
+    isa().transpose_f64(from, from_ld, rows, cols, to, to_ld);
 }
 
 /// B as the register blocks read it: row-major, of the accumulator's type. Copied to scratch where it is not.
@@ -167,7 +169,7 @@ std::pair<const Acc*, index_t> readable_b(const Problem& p, const In* b) {
   }
   Acc* copy = scratch<Acc>(0, p.k * p.n);
   if constexpr (std::is_same_v<In, Acc>) {
-    transpose(b, p.b.ld, p.n, p.k, copy);
+    transpose(b, p.b.ld, p.n, p.k, copy, p.n);
   } else {
     const index_t row = p.b.transposed ? 1 : p.b.ld, col = p.b.transposed ? p.b.ld : 1;
     for (index_t q = 0; q < p.k; ++q)
@@ -205,7 +207,8 @@ void rows_of(const Problem& p, const Matrices<In, Out>& x, std::pair<const Acc*,
 
 template <class In, class Acc, class Out>
 void one_of_stack(const Problem& p, index_t number) {
-  const auto x = matrices<In, Out>(p, number / p.batch_inner, number % p.batch_inner);
+  const index_t outer = p.batch_outer == 1 ? 0 : number / p.batch_inner;  // divisions take as long as the smallest products
+  const auto x = matrices<In, Out>(p, outer, number - outer * p.batch_inner);
   rows_of<In, Acc, Out>(p, x, readable_b<In, Acc>(p, x.b), 0, p.m);
 }
 
@@ -238,7 +241,9 @@ void part_of_stack(const Problem& p, index_t begin, index_t end) {
 
 template <class In, class Acc, class Out>
 void run_as(const Problem& p) {
-  const double one = double(p.m) * double(p.n) * double(p.k) * (sizeof(Acc) / 4.) + call_in_products;
+  const index_t products = p.m * p.n * p.k;
+  if (products < static_cast<index_t>(team_in_products) / 2 && p.batch_outer == 1 && p.batch_inner == 1) return one_of_stack<In, Acc, Out>(p, 0);
+  const double one = double(products) * (sizeof(Acc) / 4.) + call_in_products;
   const index_t batch = p.batch();
   if (double(batch) * one < team_in_products) {
     part_of_stack<In, Acc, Out>(p, 0, batch);
@@ -254,8 +259,15 @@ void run_as(const Problem& p) {
     const int panels = static_cast<int>((p.m + rows - 1) / rows);
     for (index_t g = 0; g < batch; ++g) {
       const auto x = matrices<In, Out>(p, g / p.batch_inner, g % p.batch_inner);
-      const auto b = readable_b<In, Acc>(p, x.b);
-      run_in_team(panels, [&](int i) { rows_of<In, Acc, Out>(p, x, b, p.m * i / panels, p.m * (i + 1) / panels); });
+      // A member that takes part makes its own copy of B where one is needed: fetching half of it from another core's cache takes longer.
+      static std::atomic<std::uint64_t> products_so_far{0};
+      const std::uint64_t number = ++products_so_far;
+      run_in_team(panels, [&](int i) {
+        thread_local std::uint64_t has_b_of = 0;
+        thread_local std::pair<const Acc*, index_t> b;
+        if (has_b_of != number) b = readable_b<In, Acc>(p, x.b), has_b_of = number;
+        rows_of<In, Acc, Out>(p, x, b, p.m * i / panels, p.m * (i + 1) / panels);
+      });
     }
   }
 }

@@ -48,6 +48,21 @@ struct Vec {
 #include "host_kernel.hpp"
 
 namespace sycl_mat::host {
+namespace {
+
+/// Column after column of blocks that stay in the first cache.
+template <class T>
+void transpose(const T* from, index_t from_ld, index_t rows, index_t cols, T* to, index_t to_ld) {
+  constexpr index_t block = 16;
+  for (index_t c0 = 0; c0 < cols; c0 += block)
+    for (index_t r0 = 0; r0 < rows; r0 += block) {
+      const index_t c1 = c0 + block < cols ? c0 + block : cols, r1 = r0 + block < rows ? r0 + block : rows;
+      for (index_t c = c0; c < c1; ++c)
+        for (index_t r = r0; r < r1; ++r) to[c * to_ld + r] = from[r * from_ld + c];
+    }
+}
+
+}  // namespace
 
 const Isa baseline_isa = {"baseline", [] { return true; }, product<float>, product<double>, product<std::int32_t>, rows_at_once, transpose<float>, transpose<double>};
 

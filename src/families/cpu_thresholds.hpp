@@ -13,7 +13,7 @@ namespace sycl_mat {
 constexpr double launch_in_products = 3.5e5;
 
 /// Multiply-adds from which the calling thread lets a helper take part (host_team.hpp).
-constexpr double team_in_products = 1e5;
+constexpr double team_in_products = 1.3e5;
 
 /// Multiply-adds of one product that cost as much as beginning it.
 constexpr double call_in_products = 1e3;
@@ -35,6 +35,10 @@ inline bool skinny_pays(const Problem& p) {
 /// Bytes of B up to which reading it in place, row panel after row panel, stays as fast as a packed copy: it lies in the second cache.
 constexpr double b_in_place_bytes = 300e3;
 
+/// Multiply-adds of one product up to which the host path is ahead of a launch with as many threads; from there on the packed kernel's
+/// blocks are as good, and every core takes part.
+constexpr double host_most_products = 2.2e7;
+
 /// Threads of the host path's team at most, the caller included (host_team.cpp).
 constexpr int team_threads = 4;
 
@@ -43,11 +47,12 @@ inline bool on_calling_thread(const Problem& p, const DeviceInfo& device) {
   const double mk = double(p.m) * double(p.k), kn = double(p.k) * double(p.n), mn = double(p.m) * double(p.n);
   const double size = p.accumulator == DType::float64 ? 2 : 1;
   // Elements that are converted, transposed or finished one by one, in multiply-adds.
-  const double converted = p.dtype == p.accumulator ? (p.b.transposed ? 2 * kn : 0) : 12 * (mk + kn + mn);
+  const double converted = p.dtype == p.accumulator ? (p.b.transposed ? kn : 0) : 12 * (mk + kn + mn);
   const double finished = p.epilogue.activation > Activation::relu ? 200 * mn : p.has_epilogue() ? 4 * mn : 0;
   const double all = double(p.batch()) * (mk * double(p.n) * size + converted + finished + call_in_products);
   if (all <= launch_in_products) return true;
   if (kn * double(size_of(p.accumulator)) > b_in_place_bytes || p.dtype != p.accumulator || p.epilogue.activation > Activation::relu) return false;
+  if (mk * double(p.n) * size > host_most_products || skinny_pays(p)) return false;
   // Beyond that a launch pays off only by the cores that the team has not.
   const double cores = std::max(1, device.compute_units), team = std::min<double>(cores, team_threads);
   return cores <= team || all <= launch_in_products / (1 / team - 1 / cores);
