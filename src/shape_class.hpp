@@ -41,10 +41,8 @@ double shape_distance(const Shape& a, const Shape& b);
 /// Constants are carried from a measured problem to another up to this distance; beyond, the defaults are the better guess.
 inline constexpr double sharing_radius = 1.5;
 
-/// Distance added where the layouts differ: constants carry over from one layout to another, but less well than to a size beside.
-inline constexpr double layout_distance = 0.75;
-
-/// "nn", "nt", "tn", "tt": which of A and B are transposed in the sense of Operand.
+/// "nn", "nt", "tn", "tt": which of A and B are transposed in the sense of Operand. Layouts share nothing: a set that was best for one
+/// was up to 5 % slower than the defaults for another of the same size.
 std::string_view layout_of(const Problem& p);
 
 }  // namespace sycl_mat

@@ -165,16 +165,14 @@ class Database {
     const ShapeClass cell = shape_class(q.shape);
     bool chosen_exact = false;
     for (const TunedRecord& r : records) {
-      if (r.dtype != q.dtype || !wanted(r) || (!q.kernel.empty() && r.kernel != q.kernel)) continue;
-      const bool exact = r.shape_class == cell && r.layout == q.layout;
-      double distance = shape_distance(r.shape, q.shape);
-      if (r.layout != q.layout) distance += layout_distance;
+      if (r.dtype != q.dtype || r.layout != q.layout || !wanted(r) || (!q.kernel.empty() && r.kernel != q.kernel)) continue;
+      const bool exact = r.shape_class == cell;
+      const double distance = shape_distance(r.shape, q.shape);
       if (!exact && !(distance <= sharing_radius)) continue;
       // The own class first; then the nearest shape; among the kernels measured for one shape the fastest.
       const auto worse = [&] {
         if (exact != chosen_exact) return !exact;
-        if (r.shape != chosen->shape || r.layout != chosen->layout)
-          return distance != chosen_distance ? distance > chosen_distance : r.gflops <= chosen->gflops;
+        if (r.shape != chosen->shape) return distance != chosen_distance ? distance > chosen_distance : r.gflops <= chosen->gflops;
         return r.gflops <= chosen->gflops;
       };
       if (chosen != nullptr && worse()) continue;

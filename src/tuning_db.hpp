@@ -44,7 +44,7 @@ enum class RecordSource { user, shipped, shipped_architecture };
 /// A record as the answer to a problem.
 struct TunedMatch : TunedRecord {
   RecordSource source = RecordSource::user;
-  bool exact = false;         ///< the problem's own class and layout; otherwise the nearest measured one
+  bool exact = false;         ///< the problem's own class; otherwise the nearest measured shape of its layout
   double distance = 0;        ///< in doublings, see shape_distance()
   bool other_driver = false;  ///< measured with another version of the driver: used, but worth tuning again
   std::string reason;         ///< one line for explain()
