@@ -16,34 +16,36 @@
 #include "vector.hpp"
 
 // constants: begin
-constexpr int MR = 6;     // rows of the register block
-constexpr int NV = 4;     // vectors of the register block's row
-constexpr int KC = 512;   // depth of a block of B
-constexpr int MC = 0;     // rows walked before the next block of B, 0: all
-constexpr int NC = 2048;  // columns of a block of B
-constexpr int PACK = 2;   // 0: B read in place, 1: packed before use, 2: packed on the way
+constexpr int MR = 6;        // rows of the register block
+constexpr int NV = 4;        // vectors of the register block's row
+constexpr int KC = 512;      // depth of a block of B
+constexpr int MC = 0;        // rows walked before the next block of B, 0: all
+constexpr int NC = 2048;     // columns of a block of B
+constexpr int A_DIRECT = 0;  // 1: transposed A is read in place too: worth it where each element is used once
+constexpr int PACK = 2;      // 0: B read in place, 1: packed before use, 2: packed on the way
 // constants: end
 
 namespace sycl_mat {
 
 constexpr int NR = NV * WIDTH;
-constexpr bool a_in_place = same_type && !TRANS_A;
+constexpr bool a_in_place = same_type && (!TRANS_A || A_DIRECT);
+constexpr bool a_by_columns = TRANS_A && a_in_place;
 constexpr bool b_in_place = same_type && !TRANS_B;  // panels can be read (or copied) row by row as they are
 
 /// Where the sums of the present block of K go, and what is done to them on the way.
 struct Target {
-  acc_t* sums;     // of element (i0, j0): D itself, or scratch
+  acc_t* sums;  // of element (i0, j0): D itself, or scratch
   index sums_ld;
   index i0, j0;
-  out_t* d;        // D's and C's element (0, 0)
+  out_t* d;  // D's and C's element (0, 0)
   const out_t* c;
   const acc_t* bias;
   index ldc, ldd;
   acc_t alpha, beta;
-  bool add;        // sums of earlier blocks are there
-  bool with_c;     // beta·C is still to be added
-  bool last;       // after this block the results are complete
-  bool direct;     // nothing is done to the sums but store or add
+  bool add;     // sums of earlier blocks are there
+  bool with_c;  // beta·C is still to be added
+  bool last;    // after this block the results are complete
+  bool direct;  // nothing is done to the sums but store or add
 
   acc_t* at(index i, index j) const { return sums + (i - i0) * sums_ld + (j - j0); }
 };
@@ -61,12 +63,12 @@ SYCL_MAT_CALL void write_back(const acc_t* from, int from_ld, const Target& t, i
       acc_t* s = t.at(i, j);
       vec x = load(from + r * from_ld + q);
       if (t.add) {
-        x = multiply_add(splat(t.alpha), x, whole ? load(s) : load_some_sums(s, count));
+        x = multiply_add(splat(t.alpha), x, whole ? load(s) : load_some(s, count));
       } else {
         x = splat(t.alpha) * x;
       }
       if constexpr (BETA)
-        if (t.with_c) x = multiply_add(splat(t.beta), whole ? load_c(t.c + i * t.ldc + j) : load_some(t.c + i * t.ldc + j, count), x);
+        if (t.with_c) x = multiply_add(splat(t.beta), whole ? load_c(t.c + i * t.ldc + j) : load_c_some(t.c + i * t.ldc + j, count), x);
       if (t.last) {
         x = finish(x, i, j, t.bias, count);
         if (whole)
@@ -104,10 +106,11 @@ SYCL_MAT_INLINE void register_block(const acc_t* a, index lda, const acc_t* b, i
     }
 #pragma unroll
     for (int r = 0; r < R; ++r) {
-      const vec x = splat(a[r * lda + k]);
+      const vec x = splat(a[a_by_columns ? r : r * lda]);
 #pragma unroll
       for (int v = 0; v < V; ++v) sum[r][v] = multiply_add(x, row[v], sum[r][v]);
     }
+    a += a_by_columns ? lda : 1;
   }
   if (t.direct && cols == V * WIDTH) {
     acc_t* s = t.at(i, j);
@@ -116,7 +119,8 @@ SYCL_MAT_INLINE void register_block(const acc_t* a, index lda, const acc_t* b, i
 #pragma unroll
       for (int r = 0; r < R; ++r)
 #pragma unroll
-        for (int v = 0; v < V; ++v) store(s + r * t.sums_ld + v * WIDTH, multiply_add(alpha, sum[r][v], load(s + r * t.sums_ld + v * WIDTH)));
+        for (int v = 0; v < V; ++v)
+          store(s + r * t.sums_ld + v * WIDTH, multiply_add(alpha, sum[r][v], load(s + r * t.sums_ld + v * WIDTH)));
     } else {
 #pragma unroll
       for (int r = 0; r < R; ++r)
@@ -136,9 +140,7 @@ SYCL_MAT_INLINE void register_block(const acc_t* a, index lda, const acc_t* b, i
 /// Columns to which a panel of `cols` is filled up: as many vectors as the register blocks for the last panel have.
 SYCL_MAT_INLINE int panel_width(int cols) {
   const int vectors = (cols + WIDTH - 1) / WIDTH;
-  if (NV > 2 && vectors <= 2) return 2 * WIDTH;
-  if (NV > 3 && vectors == 3) return 3 * WIDTH;
-  return NR;
+  return vectors < 4 && vectors < NV ? vectors * WIDTH : NR;
 }
 
 /// One panel of B, kc × cols from `b` on, row after row.
@@ -157,7 +159,7 @@ SYCL_MAT_CALL void pack_panel(const in_t* b, index ldb, acc_t* panel, int kc, in
 #pragma clang loop unroll(disable)
       for (int v = 0; v < whole; v += WIDTH) store(panel + v, load_wide(b + v));
       if (cols < width) {
-        if (rest) store(panel + whole, load_some(b + whole, rest));
+        if (rest) store(panel + whole, load_wide_some(b + whole, rest));
 #pragma clang loop unroll(disable)
         for (int v = whole + (rest ? WIDTH : 0); v < width; v += WIDTH) store(panel + v, splat(0));
       }
@@ -169,15 +171,14 @@ SYCL_MAT_CALL void pack_panel(const in_t* b, index ldb, acc_t* panel, int kc, in
 
 /// R rows of A against all of a block's columns. `ready`: whole panels were packed before.
 template <int R>
-SYCL_MAT_CALL void row_panel(const acc_t* a, index lda, const in_t* b, index ldb, acc_t* packed, int kc, int nc, bool ready, const Target& t,
-                             index i, index j0) {
+SYCL_MAT_CALL void row_panel(const acc_t* a, index lda, const in_t* b, index ldb, acc_t* packed, int kc, int nc, bool ready,
+                             const Target& t, index i, index j0) {
   int j = 0;
   if constexpr (b_in_place) {
     const acc_t* in_place = reinterpret_cast<const acc_t*>(b);
     if constexpr (PACK == 2 && R >= MR - 1) {
       if (!ready)
-        for (; j + NR <= nc; j += NR)
-          register_block<R, NV, true>(a, lda, in_place + j, ldb, packed + index(j) * kc, kc, t, i, j0 + j, NR);
+        for (; j + NR <= nc; j += NR) register_block<R, NV, true>(a, lda, in_place + j, ldb, packed + index(j) * kc, kc, t, i, j0 + j, NR);
     }
     const bool use_packed = PACK != 0 && ready;
     const index b_ld = use_packed ? NR : ldb, step = use_packed ? index(NR) * kc : NR;
@@ -193,6 +194,8 @@ SYCL_MAT_CALL void row_panel(const acc_t* a, index lda, const in_t* b, index ldb
   // The last panel is always packed: reading it in place would pass the end of B's rows.
   const int cols = nc - j, width = panel_width(cols);
   const acc_t* panel = packed + index(j) * kc;
+  if constexpr (NV > 1)
+    if (width == WIDTH) return register_block<R, 1, false>(a, lda, panel, width, nullptr, kc, t, i, j0 + j, cols);
   if constexpr (NV > 2)
     if (width == 2 * WIDTH) return register_block<R, 2, false>(a, lda, panel, width, nullptr, kc, t, i, j0 + j, cols);
   if constexpr (NV > 3)
@@ -271,7 +274,7 @@ SYCL_MAT_INLINE void compute(const Matrices& x, const Args& g, Target& t, acc_t*
           for (index p = 0; p < panels; ++p) {
             const index i = ic + m * p / panels;
             const int r = int(ic + m * (p + 1) / panels - i);
-            rows<MR>(r, reinterpret_cast<const acc_t*>(x.a) + i * g.lda + pc, g.lda, b, g.ldb, packed, kc, nc, ready, t, i, jc);
+            rows<MR>(r, reinterpret_cast<const acc_t*>(x.a) + at_a(g, i, pc), g.lda, b, g.ldb, packed, kc, nc, ready, t, i, jc);
             ready = PACK != 0 && (ready || (PACK == 2 && r >= MR - 1));
           }
         } else {
@@ -299,9 +302,9 @@ SYCL_MAT_CALL void add_parts(const acc_t* parts, index part_stride, index m_ld, 
     for (index j = j0; j < j1; j += WIDTH) {
       const int count = int(min(WIDTH, j1 - j));
       const acc_t* s = parts + i * m_ld + j;
-      vec x = count == WIDTH ? load(s) : load_some_sums(s, count);
+      vec x = count == WIDTH ? load(s) : load_some(s, count);
 #pragma clang loop unroll(disable)
-      for (index z = 1; z < splits; ++z) x += count == WIDTH ? load(s + z * part_stride) : load_some_sums(s + z * part_stride, count);
+      for (index z = 1; z < splits; ++z) x += count == WIDTH ? load(s + z * part_stride) : load_some(s + z * part_stride, count);
       x = finish(x, i, j, t.bias, count);
       if (count == WIDTH)
         store_d(t.d + i * t.ldd + j, x);

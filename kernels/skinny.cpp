@@ -120,8 +120,8 @@ SYCL_MAT_CALL void scaled_rows_some(const in_t* rows, index rows_ld, const acc_t
 }
 
 /// Sums of `count` results from `first` on over products [k0, k1). `x` begins at k0.
-SYCL_MAT_CALL void chunk_sums(const Matrices& matrices, const Args& g, const Few& few, index first, int count, index k0, index k1, acc_t* sums,
-                              index ld) {
+SYCL_MAT_CALL void chunk_sums(const Matrices& matrices, const Args& g, const Few& few, index first, int count, index k0, index k1,
+                              acc_t* sums, index ld) {
   const index rows_ld = SIDE == 0 ? g.ldb : g.lda;
   if constexpr (long_along_k) {
     const in_t* rows = SIDE == 0 ? matrices.b + k0 : matrices.a + k0;
@@ -146,17 +146,18 @@ SYCL_MAT_CALL void chunk_sums(const Matrices& matrices, const Args& g, const Few
 }
 
 /// Finished sums to D.
-SYCL_MAT_CALL void write_chunk(const Matrices& matrices, const Args& g, const acc_t* bias, index first, int count, const acc_t* sums, index ld) {
+SYCL_MAT_CALL void write_chunk(const Matrices& matrices, const Args& g, const acc_t* bias, index first, int count, const acc_t* sums,
+                               index ld) {
   if constexpr (SIDE == 0) {
     for (int t = 0; t < FEW; ++t)
 #pragma clang loop unroll(disable)
       for (int s = 0; s < count; s += WIDTH) {
         const int some = count - s < WIDTH ? count - s : WIDTH;
         const index j = first + s;
-        vec x = splat(g.alpha) * (some == WIDTH ? load(sums + t * ld + s) : load_some_sums(sums + t * ld + s, some));
+        vec x = splat(g.alpha) * (some == WIDTH ? load(sums + t * ld + s) : load_some(sums + t * ld + s, some));
         if constexpr (BETA != 0) {
           const out_t* c = matrices.c + t * g.ldc + j;
-          x = multiply_add(splat(g.beta), some == WIDTH ? load_c(c) : load_some(c, some), x);
+          x = multiply_add(splat(g.beta), some == WIDTH ? load_c(c) : load_c_some(c, some), x);
         }
         x = finish(x, t, j, bias, some);
         if (some == WIDTH)

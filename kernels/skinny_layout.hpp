@@ -1,7 +1,7 @@
 // How the skinny kernel lays out its scratch: read by the host, which allocates it, and by the kernel, which uses it.
 //
-//   | counters, one int a block of results (only where K is split) | work-group 0 | work-group 1 | … | partial sums (only where K is split) |
-//   a work-group: | few × k of the small operand, each vector contiguous | few × skinny_chunk sums |
+//   | counters, one int a block of results (only where K is split) | work-group 0 | work-group 1 | … | partial sums (only where K is split)
+//   | a work-group: | few × k of the small operand, each vector contiguous | few × skinny_chunk sums |
 #pragma once
 
 namespace sycl_mat {

@@ -86,33 +86,42 @@ SYCL_MAT_INLINE out_vec narrow(vec x) {
 }
 SYCL_MAT_INLINE void store_d(out_t* to, vec x) { *reinterpret_cast<out_vec_anywhere*>(to) = narrow(x); }
 
-/// `count` < WIDTH elements, the rest zeros.
-template <class T>
-SYCL_MAT_INLINE vec load_some(const T* from, int count) {
-  acc_t buffer[WIDTH];
-  store(buffer, splat(0));
-#pragma clang loop unroll(disable) vectorize(disable)
-  for (int l = 0; l < count; ++l) buffer[l] = widen(from[l]);
-  return load(buffer);
+// `count` < WIDTH elements: eight, four, two, one of them, as the bits of `count` say.
+template <int n = WIDTH / 2, class T>
+SYCL_MAT_INLINE void copy_bits(T* to, const T* from, int count) {
+  if (count & n) {
+    __builtin_memcpy(to, from, n * sizeof(T));
+    to += n;
+    from += n;
+  }
+  if constexpr (n > 1) copy_bits<n / 2>(to, from, count);
 }
-SYCL_MAT_INLINE vec load_some_sums(const acc_t* from, int count) {
-  acc_t buffer[WIDTH];
-  store(buffer, splat(0));
-#pragma clang loop unroll(disable) vectorize(disable)
-  for (int l = 0; l < count; ++l) buffer[l] = from[l];
+
+/// `count` < WIDTH stored elements as accumulators, the rest zeros.
+SYCL_MAT_INLINE vec load_wide_some(const in_t* from, int count) {
+  in_t buffer[WIDTH] = {};
+  copy_bits(buffer, from, count);
+  return load_wide(buffer);
+}
+SYCL_MAT_INLINE vec load_c_some(const out_t* from, int count) {
+  out_t buffer[WIDTH] = {};
+  copy_bits(buffer, from, count);
+  return load_c(buffer);
+}
+SYCL_MAT_INLINE vec load_some(const acc_t* from, int count) {
+  acc_t buffer[WIDTH] = {};
+  copy_bits(buffer, from, count);
   return load(buffer);
 }
 SYCL_MAT_INLINE void store_some(acc_t* to, vec x, int count) {
   acc_t buffer[WIDTH];
   store(buffer, x);
-#pragma clang loop unroll(disable) vectorize(disable)
-  for (int l = 0; l < count; ++l) to[l] = buffer[l];
+  copy_bits(to, buffer, count);
 }
 SYCL_MAT_INLINE void store_d_some(out_t* to, vec x, int count) {
   out_t buffer[WIDTH];
   store_d(buffer, x);
-#pragma clang loop unroll(disable) vectorize(disable)
-  for (int l = 0; l < count; ++l) to[l] = buffer[l];
+  copy_bits(to, buffer, count);
 }
 
 SYCL_MAT_INLINE acc_t sum_of_lanes(vec x) {
@@ -202,7 +211,7 @@ SYCL_MAT_INLINE vec activate(vec x) { return activated < ELEMENT == 4 && ACTIVAT
 
 /// WIDTH finished sums (alpha·A·B + beta·C) of D's row i from column j on: bias and activation.
 SYCL_MAT_INLINE vec finish(vec x, index i, index j, const acc_t* bias, int count) {
-  if constexpr (BIAS == 1) x += count == WIDTH ? load(bias + j) : load_some_sums(bias + j, count);
+  if constexpr (BIAS == 1) x += count == WIDTH ? load(bias + j) : load_some(bias + j, count);
   if constexpr (BIAS == 2) x += bias[i];
   return activate(x);
 }

@@ -5,7 +5,7 @@
 namespace sycl_mat {
 namespace {
 
-constexpr int max_rows = 14;   // the kernel has a variant for every number of rows up to mr: each costs build time
+constexpr int max_rows = 14;  // the kernel has a variant for every number of rows up to mr: each costs build time
 constexpr int max_vectors = 6;
 constexpr int min_depth = 4, max_depth = 8192;
 constexpr int max_columns = 1 << 16;
@@ -41,7 +41,8 @@ std::string broken_constraint(const PackParams& p, const DeviceInfo& device, DTy
   if (p.nc < columns || p.nc > max_columns || p.nc % columns != 0)
     return value("nc", p.nc) + " is no multiple of a panel's " + std::to_string(columns) + " columns (nv vectors), or not in " +
            std::to_string(columns) + " … " + std::to_string(max_columns);
-  if (p.mc < 0 || (p.mc > 0 && p.mc < p.mr)) return value("mc", p.mc) + " is neither 0 (all rows) nor at least mr = " + std::to_string(p.mr);
+  if (p.mc < 0 || (p.mc > 0 && p.mc < p.mr))
+    return value("mc", p.mc) + " is neither 0 (all rows) nor at least mr = " + std::to_string(p.mr);
   if (p.pack < 0 || p.pack > 2) return value("pack", p.pack) + " is not 0 (B in place), 1 (packed before use) or 2 (packed on the way)";
   if (device.max_allocation > 0 && scratch_bytes(p, accumulator) > device.max_allocation)
     return value("kc", p.kc) + " and " + value("nc", p.nc) + " need " + std::to_string(scratch_bytes(p, accumulator)) +
@@ -78,8 +79,8 @@ PackParams default_pack_params(const Problem& problem, const DeviceInfo& device)
   const std::int64_t l3 = or_typical(device.l3_cache, std::int64_t{2 << 20} * device.compute_units) / std::max(1, device.compute_units);
   PackParams p;
   // The register block: as many sums as fit beside a row of B and an element of A, with few loads a product. More than
-  // latency × throughput (4 × 2) independent sums keep both multiply-add units busy; wide rather than high, so that A, read in place, takes few
-  // rows, which may lie a power of two apart and would push each other out of the first cache.
+  // latency × throughput (4 × 2) independent sums keep both multiply-add units busy; wide rather than high, so that A, read in place, takes
+  // few rows, which may lie a power of two apart and would push each other out of the first cache.
   if (vector_registers(device) == 32) {
     p.mr = 6, p.nv = 4;  // 29 of 32 registers
   } else {
@@ -97,7 +98,7 @@ PackParams default_pack_params(const Problem& problem, const DeviceInfo& device)
   p.mc = problem.out != accumulator ? 1024 / p.mr * p.mr : 0;
   // pack: copying pays off where several row panels read the copy and B's rows do not lie in the second cache already.
   const bool in_place = problem.dtype == accumulator && !problem.b.transposed;
-  const bool small = problem.k * problem.n * size <= l2 / 2;
+  const bool small = problem.k * problem.n * size <= l2;
   const bool few_rows = problem.m <= 2 * p.mr;
   p.pack = in_place && (small || few_rows) ? 0 : 2;
   return p;

@@ -92,14 +92,15 @@ template <class In, class Out>
 Matrices<In, Out> matrices(const Problem& p, index_t outer, index_t inner) {
   const auto at = [&](const Operand& o) { return outer * o.outer + inner * o.inner; };
   const auto* c = static_cast<const Out*>(p.c.data);
-  return {static_cast<const In*>(p.a.data) + at(p.a), static_cast<const In*>(p.b.data) + at(p.b), p.epilogue.beta != 0 ? c + at(p.c) : nullptr,
-          static_cast<Out*>(p.d.data) + at(p.d)};
+  return {static_cast<const In*>(p.a.data) + at(p.a), static_cast<const In*>(p.b.data) + at(p.b),
+          p.epilogue.beta != 0 ? c + at(p.c) : nullptr, static_cast<Out*>(p.d.data) + at(p.d)};
 }
 
 template <class T>
 void activate_row(T* x, index_t n, Activation activation) {
   switch (activation) {
-    case Activation::none: return;
+    case Activation::none:
+      return;
     case Activation::relu:
       for (index_t j = 0; j < n; ++j) x[j] = x[j] < 0 ? T(0) : x[j];  // a NaN stays one
       return;
@@ -242,7 +243,8 @@ void part_of_stack(const Problem& p, index_t begin, index_t end) {
 template <class In, class Acc, class Out>
 void run_as(const Problem& p) {
   const index_t products = p.m * p.n * p.k;
-  if (products < static_cast<index_t>(team_in_products) / 2 && p.batch_outer == 1 && p.batch_inner == 1) return one_of_stack<In, Acc, Out>(p, 0);
+  if (products < static_cast<index_t>(team_in_products) / 2 && p.batch_outer == 1 && p.batch_inner == 1)
+    return one_of_stack<In, Acc, Out>(p, 0);
   const double one = double(products) * (sizeof(Acc) / 4.) + call_in_products;
   const index_t batch = p.batch();
   if (double(batch) * one < team_in_products) {
@@ -250,9 +252,8 @@ void run_as(const Problem& p) {
   } else if (one < team_in_products || batch >= 4 * threads()) {
     // The stack is dealt out, in runs that are worth fetching.
     const index_t run = std::max<index_t>(1, static_cast<index_t>(team_in_products / 2 / one));
-    run_in_team(static_cast<int>((batch + run - 1) / run), [&](int i) {
-      part_of_stack<In, Acc, Out>(p, i * run, std::min(batch, (i + 1) * run));
-    });
+    run_in_team(static_cast<int>((batch + run - 1) / run),
+                [&](int i) { part_of_stack<In, Acc, Out>(p, i * run, std::min(batch, (i + 1) * run)); });
   } else {
     // The rows of each product are.
     const int rows = isa().rows_at_once(p.n, sizeof(Acc));
@@ -284,8 +285,7 @@ void reference_as(const Problem& p) {
         for (index_t j = 0; j < p.n; ++j) sums[i * p.n + j] = 0;
         for (index_t q = 0; q < p.k; ++q) {
           const auto a = widen<Sum>(x.a[i * a_row + q * a_col]);
-          for (index_t j = 0; j < p.n; ++j)
-            sums[i * p.n + j] = add(sums[i * p.n + j], times(a, widen<Sum>(x.b[q * b_row + j * b_col])));
+          for (index_t j = 0; j < p.n; ++j) sums[i * p.n + j] = add(sums[i * p.n + j], times(a, widen<Sum>(x.b[q * b_row + j * b_col])));
         }
       }
       write_back<Sum, Acc, Out>(p, sums.get(), 0, p.m, x.c, x.d);
@@ -300,24 +300,36 @@ bool preferred(const Problem& p, const DeviceInfo& device) {
 
 void run(const Problem& p) {
   switch (p.dtype) {
-    case DType::float32: return run_as<float, float, float>(p);
-    case DType::float64: return run_as<double, double, double>(p);
-    case DType::float16: return run_as<float16_bits, float, float16_bits>(p);
-    case DType::bfloat16: return run_as<bfloat16_bits, float, bfloat16_bits>(p);
-    case DType::int8: return run_as<std::int8_t, std::int32_t, std::int32_t>(p);
-    case DType::int32: break;
+    case DType::float32:
+      return run_as<float, float, float>(p);
+    case DType::float64:
+      return run_as<double, double, double>(p);
+    case DType::float16:
+      return run_as<float16_bits, float, float16_bits>(p);
+    case DType::bfloat16:
+      return run_as<bfloat16_bits, float, bfloat16_bits>(p);
+    case DType::int8:
+      return run_as<std::int8_t, std::int32_t, std::int32_t>(p);
+    case DType::int32:
+      break;
   }
   throw UnsupportedError("the host path multiplies no " + std::string(name_of(p.dtype)));
 }
 
 void reference(const Problem& p) {
   switch (p.dtype) {
-    case DType::float32: return reference_as<float, float, float, double>(p);
-    case DType::float64: return reference_as<double, double, double, double>(p);
-    case DType::float16: return reference_as<float16_bits, float, float16_bits, double>(p);
-    case DType::bfloat16: return reference_as<bfloat16_bits, float, bfloat16_bits, double>(p);
-    case DType::int8: return reference_as<std::int8_t, std::int32_t, std::int32_t, std::int64_t>(p);
-    case DType::int32: break;
+    case DType::float32:
+      return reference_as<float, float, float, double>(p);
+    case DType::float64:
+      return reference_as<double, double, double, double>(p);
+    case DType::float16:
+      return reference_as<float16_bits, float, float16_bits, double>(p);
+    case DType::bfloat16:
+      return reference_as<bfloat16_bits, float, bfloat16_bits, double>(p);
+    case DType::int8:
+      return reference_as<std::int8_t, std::int32_t, std::int32_t, std::int64_t>(p);
+    case DType::int32:
+      break;
   }
   throw UnsupportedError("the reference multiplies no " + std::string(name_of(p.dtype)));
 }

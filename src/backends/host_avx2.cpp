@@ -73,8 +73,14 @@ struct Vec<std::int32_t> {
 
 namespace sycl_mat::host {
 
-const Isa avx2_isa = {"avx2", [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }, product<float>, product<double>,
-                      product<std::int32_t>, rows_at_once, transpose_by_blocks<float>, transpose_by_blocks<double>};
+const Isa avx2_isa = {"avx2",
+                      [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); },
+                      product<float>,
+                      product<double>,
+                      product<std::int32_t>,
+                      rows_at_once,
+                      transpose_by_blocks<float>,
+                      transpose_by_blocks<double>};
 
 }  // namespace sycl_mat::host
 

@@ -69,9 +69,15 @@ struct Vec<std::int32_t> {
 
 namespace sycl_mat::host {
 
-const Isa avx512_isa = {"avx512",
-                        [] { return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"); },
-                        product<float>, product<double>, product<std::int32_t>, rows_at_once, transpose_by_blocks<float>, transpose_by_blocks<double>};
+const Isa avx512_isa = {
+    "avx512",
+    [] { return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"); },
+    product<float>,
+    product<double>,
+    product<std::int32_t>,
+    rows_at_once,
+    transpose_by_blocks<float>,
+    transpose_by_blocks<double>};
 
 }  // namespace sycl_mat::host
 

@@ -64,6 +64,7 @@ void transpose(const T* from, index_t from_ld, index_t rows, index_t cols, T* to
 
 }  // namespace
 
-const Isa baseline_isa = {"baseline", [] { return true; }, product<float>, product<double>, product<std::int32_t>, rows_at_once, transpose<float>, transpose<double>};
+const Isa baseline_isa = {"baseline",   [] { return true; }, product<float>,   product<double>, product<std::int32_t>,
+                          rows_at_once, transpose<float>,    transpose<double>};
 
 }  // namespace sycl_mat::host

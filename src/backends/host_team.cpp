@@ -52,11 +52,11 @@ void keep_off([[maybe_unused]] std::thread::native_handle_type thread, [[maybe_u
 }
 
 struct Team {
-  std::mutex owner;                 ///< held while a product uses the team
-  std::atomic<int> generation{0};   ///< counts products; helpers sleep on it
-  std::atomic<bool> open{false};    ///< the present product has chunks to give away
-  std::atomic<int> inside{0};       ///< helpers that may be looking at the present product
-  std::atomic<int> wanted{0};       ///< helpers that may take part
+  std::mutex owner;                       ///< held while a product uses the team
+  std::atomic<int> generation{0};         ///< counts products; helpers sleep on it
+  std::atomic<bool> open{false};          ///< the present product has chunks to give away
+  std::atomic<int> inside{0};             ///< helpers that may be looking at the present product
+  std::atomic<int> wanted{0};             ///< helpers that may take part
   alignas(64) std::atomic<int> taken{0};  ///< chunks that somebody has begun
   std::atomic<int> from_end{0};           ///< … of which helpers took so many
   alignas(64) int chunks = 0;
@@ -66,8 +66,8 @@ struct Team {
   int owner_processor = -1;          ///< which they keep off
 
   bool take() { return taken.fetch_add(1, std::memory_order_relaxed) < chunks; }
-  /// The caller works from the first chunk on, helpers from the last one back: when a product is repeated, each finds in its cache what it had
-  /// there the last time.
+  /// The caller works from the first chunk on, helpers from the last one back: when a product is repeated, each finds in its cache what it
+  /// had there the last time.
   void work_from_begin() {
     for (int i = 0; take(); ++i) chunk(context, i);
   }

@@ -1,14 +1,21 @@
 #include "cpu_split.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace sycl_mat {
 namespace {
 
 // Vector multiply-adds that fit into the time in which a launch reaches a second core (1–2 µs at some 3.5·10⁹ a second).
 constexpr double wake_up = 4000;
-// Split of K: sums go through memory, and a counter through another core's cache.
+// Products below which a part of K is not worth its sums' way through memory.
 constexpr double min_k_part = 256;
+// The same for every vector of sums: written by each part, read by the last one, through another core's cache.
+constexpr double shared_sums = 6;
+// Cores that share columns write into the same cache lines where rows of D do not begin at one.
+constexpr double shared_rows = 1;
+// What a step of a register block costs beside its multiply-adds: loads, the loop.
+constexpr double step = 1;
 
 index_t up(index_t a, index_t b) { return (a + b - 1) / b; }
 
@@ -29,12 +36,15 @@ CpuSplit split_for_cores(const Problem& p, int cores, const CpuCosts& c) {
         if (parts > 1 && batch % limit == 0) continue;  // the stack alone keeps all cores busy
         const double rows = static_cast<double>(std::min(p.m, up(row_panels, gm) * c.mr));
         const double width = static_cast<double>(up(vectors, gn)), depth = static_cast<double>(up(p.k, gk));
-        double cost = rows * width * depth + c.pack_b * width * depth + c.pack_a * rows * depth / c.width + c.write * rows * width;
-        if (gk > 1) cost += 2 * rows * width * static_cast<double>(gk) + wake_up / 2;
+        const double panels = std::ceil(width * c.width / c.nr), steps = rows / c.mr * panels * depth * step;
+        double cost = (rows * width * depth + steps) * (gm > 1 ? 1 + c.cut_m : 1) + c.pack_b * width * depth +
+                      (c.pack_a + c.read_a) * rows * depth / c.width;
+        cost += (c.write + (gn > 1 ? shared_rows : 0)) * rows * width;
+        if (gk > 1) cost += shared_sums * rows * width * static_cast<double>(gk) + wake_up / 2;
         const index_t groups = std::min(batch * parts, limit);
         cost *= static_cast<double>(up(batch * parts, groups));
         if (groups > 1) cost += wake_up;
-        if (best.cost < 0 || cost < best.cost * 0.999) best = {gm, gn, gk, groups, cost};
+        if (best.cost < 0 || cost <= best.cost) best = {gm, gn, gk, groups, cost};
       }
   return best;
 }

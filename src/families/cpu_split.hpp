@@ -16,7 +16,9 @@ struct CpuCosts {
   int mr = 6, width = 16, nr = 64;
   double pack_b = 0.5;   ///< a vector of B made ready
   double pack_a = 0;     ///< a vector of A made ready
+  double read_a = 0.25;  ///< a vector of A fetched by one more core
   double write = 2;      ///< a vector of D written
+  double cut_m = 0;      ///< share by which products slow down where M is cut
   bool may_split_k = true;
 };
 

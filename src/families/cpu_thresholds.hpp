@@ -51,7 +51,8 @@ inline bool on_calling_thread(const Problem& p, const DeviceInfo& device) {
   const double finished = p.epilogue.activation > Activation::relu ? 200 * mn : p.has_epilogue() ? 4 * mn : 0;
   const double all = double(p.batch()) * (mk * double(p.n) * size + converted + finished + call_in_products);
   if (all <= launch_in_products) return true;
-  if (kn * double(size_of(p.accumulator)) > b_in_place_bytes || p.dtype != p.accumulator || p.epilogue.activation > Activation::relu) return false;
+  if (kn * double(size_of(p.accumulator)) > b_in_place_bytes || p.dtype != p.accumulator || p.epilogue.activation > Activation::relu)
+    return false;
   if (mk * double(p.n) * size > host_most_products || skinny_pays(p)) return false;
   // Beyond that a launch pays off only by the cores that the team has not.
   const double cores = std::max(1, device.compute_units), team = std::min<double>(cores, team_threads);

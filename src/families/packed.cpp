@@ -1,4 +1,6 @@
 // The packed CPU kernel: constants, cores, scratch.
+#include <algorithm>
+
 #include "../../kernels/packed_layout.hpp"
 #include "../params_pack.hpp"
 #include "cpu_split.hpp"
@@ -23,29 +25,41 @@ Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, cons
   PackParams c = std::get<PackParams>(params);
   check(c, device, p.accumulator);
   const int width = vector_elements(device, p.accumulator), nr = c.nv * width;
-  const bool same_type = p.dtype == p.accumulator, pack_a = !same_type || p.a.transposed, pack_b = !same_type || p.b.transposed;
+  const bool same_type = p.dtype == p.accumulator, pack_b = !same_type || p.b.transposed;
+  // With one column panel an element of A is used once a row: copying it would cost as much as using it.
+  const bool a_direct = same_type && p.a.transposed && p.n <= nr, pack_a = !same_type || (p.a.transposed && !a_direct);
   const bool keep_sums = p.out != p.accumulator;
   // Transposed or narrower panels cannot be read in place.
   if (pack_b && c.pack == 0) c.pack = 2;
+  if (a_direct)
+    c.kc = std::min(c.kc, 256);  // a cache line of A holds elements of several row panels: it should still be there for the next
   if (keep_sums && c.mc == 0) c.mc = 1024 / c.mr * c.mr;
 
   CpuCosts costs;
   costs.mr = c.mr, costs.width = width, costs.nr = nr;
   costs.pack_b = c.pack == 0 ? 0 : pack_b ? 2 : 0.5;
   costs.pack_a = pack_a ? 2 : 0;
+  costs.cut_m = a_direct ? 0.02 : 0;  // each core would read pieces of A's columns
   const CpuSplit split = split_for_cores(p, device.compute_units, costs);
 
   Plan out;
   out.kernel = &kernel;
   out.params = c;
   out.constants = common_constants(p);
-  for (const auto& [name, value] : Constants{
-           {"WIDTH", width}, {"MR", c.mr}, {"NV", c.nv}, {"KC", c.kc}, {"MC", c.mc}, {"NC", c.nc}, {"PACK", c.pack}})
+  for (const auto& [name, value] : Constants{{"WIDTH", width},
+                                             {"MR", c.mr},
+                                             {"NV", c.nv},
+                                             {"KC", c.kc},
+                                             {"MC", c.mc},
+                                             {"NC", c.nc},
+                                             {"PACK", c.pack},
+                                             {"A_DIRECT", a_direct}})
     out.constants.emplace_back(name, value);
   out.range.global = {1, 1, static_cast<std::size_t>(split.groups)};
   out.split_m = split.m, out.split_n = split.n, out.split_k = split.k;
   // The kernel lays its scratch out by the same function with the same arguments.
-  const PackedLayout layout = packed_layout(up(p.m, split.m) + c.mr, up(p.n, split.n) + nr, up(p.k, split.k), c.mc, c.nc, c.kc, nr, pack_a, keep_sums);
+  const PackedLayout layout =
+      packed_layout(up(p.m, split.m) + c.mr, up(p.n, split.n) + nr, up(p.k, split.k), c.mc, c.nc, c.kc, nr, pack_a, keep_sums);
   out.scratch_stride = layout.elements;
   index_t elements = split.groups * layout.elements;
   if (split.k > 1) {
@@ -60,14 +74,14 @@ Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, cons
 int preference(const Problem&, const DeviceInfo& device) { return device.is_cpu() ? 10 : 0; }
 
 constexpr Kernel family[] = {{.name = "packed",
-                               .file = "packed.cpp",
-                               .summary = "CPU: register micro-kernel on wide vectors, B packed on the way, cores split evenly",
-                               .params = "pack",
-                               .hand_vectorised = true,
-                               .why_not = why_not,
-                               .defaults = defaults,
-                               .plan = plan,
-                               .preference = preference}};
+                              .file = "packed.cpp",
+                              .summary = "CPU: register micro-kernel on wide vectors, B packed on the way, cores split evenly",
+                              .params = "pack",
+                              .hand_vectorised = true,
+                              .why_not = why_not,
+                              .defaults = defaults,
+                              .plan = plan,
+                              .preference = preference}};
 
 }  // namespace
 

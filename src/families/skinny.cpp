@@ -1,9 +1,8 @@
 // Products with at most eight rows or columns on the CPU, matrix-vector products among them.
-#include "../../kernels/skinny_layout.hpp"
-
 #include <algorithm>
 
 #include "../../kernels/packed_layout.hpp"
+#include "../../kernels/skinny_layout.hpp"
 #include "../params_pack.hpp"
 #include "cpu_thresholds.hpp"
 #include "families.hpp"

@@ -8,8 +8,8 @@
 namespace sycl_mat::harness {
 namespace {
 
-// The harness builds from source, where the hint that keeps the driver's vectoriser off these kernels (program.cpp) is missing. Without this,
-// read once when the driver loads, every kernel takes fifteen seconds to build.
+// The harness builds from source, where the hint that keeps the driver's vectoriser off these kernels (program.cpp) is missing. Without
+// this, read once when the driver loads, every kernel takes fifteen seconds to build.
 const int vectoriser_off = setenv("CL_CONFIG_USE_VECTORIZER", "False", 1);
 
 /// Blocks so small that modest shapes have several of each kind: kc 32, nc two panels, mc six row panels.
@@ -19,8 +19,8 @@ PackParams small_blocks(DType accumulator, int pack, int mc = 36) {
 }
 
 /// Around the vector (16), the panel (64), the row panel (6), and the blocks above; primes; vectors; nothing.
-constexpr index_t shapes[][3] = {{1, 1, 1},      {6, 64, 32},   {5, 63, 31},   {7, 65, 33},    {13, 16, 64}, {48, 128, 32},
-                                 {97, 131, 101}, {37, 200, 70}, {1, 300, 65},  {150, 1, 40},   {2, 17, 200}, {16, 16, 0},
+constexpr index_t shapes[][3] = {{1, 1, 1},      {6, 64, 32},   {5, 63, 31},    {7, 65, 33},   {13, 16, 64}, {48, 128, 32},
+                                 {97, 131, 101}, {37, 200, 70}, {1, 300, 65},   {150, 1, 40},  {2, 17, 200}, {16, 16, 0},
                                  {49, 33, 1},    {12, 47, 3},   {100, 150, 97}, {11, 257, 129}};
 
 void check_shapes(const char* kernel, const Params& params, Case c) {
@@ -134,15 +134,18 @@ class Cpu : public testing::Test {
 };
 
 TEST_F(Cpu, Epilogue) {
-  for (const Activation activation : {Activation::none, Activation::relu, Activation::gelu, Activation::sigmoid, Activation::tanh, Activation::silu}) {
+  for (const Activation activation :
+       {Activation::none, Activation::relu, Activation::gelu, Activation::sigmoid, Activation::tanh, Activation::silu}) {
     const Case c{.m = 31, .n = 75, .k = 70, .alpha = 0.5, .bias = BiasAxis::column, .activation = activation, .gap = 1};
     harness().check("packed", small_blocks(DType::float32, 2), c);
   }
   for (const index_t k : {0, 20, 100}) {  // none, one, several blocks of K
-    harness().check("packed", small_blocks(DType::float32, 2), Case{.m = 70, .n = 75, .k = k, .alpha = -2, .beta = 0.25, .bias = BiasAxis::row});
+    harness().check("packed", small_blocks(DType::float32, 2),
+                    Case{.m = 70, .n = 75, .k = k, .alpha = -2, .beta = 0.25, .bias = BiasAxis::row});
     harness().check("packed", small_blocks(DType::float32, 2), Case{.m = 7, .n = 5, .k = k, .alpha = 3, .beta = -1, .integers = true});
     harness().check("skinny", {}, Case{.m = 7, .n = 75, .k = k, .alpha = -2, .beta = 0.25, .bias = BiasAxis::row});
-    harness().check("skinny", {}, Case{.m = 75, .n = 7, .k = k, .alpha = -2, .beta = 0.25, .bias = BiasAxis::column, .activation = Activation::silu});
+    harness().check("skinny", {},
+                    Case{.m = 75, .n = 7, .k = k, .alpha = -2, .beta = 0.25, .bias = BiasAxis::column, .activation = Activation::silu});
   }
 }
 
@@ -171,7 +174,8 @@ TEST_F(Cpu, BrokenConstraintsAreNamed) {
   EXPECT_NE(broken_constraint({.mr = 2, .nc = panel + 1}, info).find("nc"), std::string::npos);
   EXPECT_NE(broken_constraint({.mr = 2, .kc = 0}, info).find("kc"), std::string::npos);
   EXPECT_NE(broken_constraint({.mr = 2, .pack = 3}, info).find("pack"), std::string::npos);
-  for (const PackParams& p : {PackParams{.mr = 20, .nv = 9}, PackParams{.kc = 0, .nc = 7}, PackParams{.mc = -1, .pack = 9}, PackParams{.mr = 0, .nv = 0}})
+  for (const PackParams& p :
+       {PackParams{.mr = 20, .nv = 9}, PackParams{.kc = 0, .nc = 7}, PackParams{.mc = -1, .pack = 9}, PackParams{.mr = 0, .nv = 0}})
     EXPECT_EQ(broken_constraint(nearest(p, info), info), "") << to_string(nearest(p, info));
   Problem p;
   p.m = p.n = p.k = 1000;
@@ -191,7 +195,8 @@ TEST_F(Cpu, SharedSumsGiveTheSameBitsEveryTime) {
   std::mt19937 random(3);
   std::uniform_real_distribution<double> real(-1, 1);
   for (index_t i = 0; i < n; ++i)
-    for (index_t p = 0; p < k; ++p) put(a.element(0, i, p), DType::float32, real(random)), put(b.element(0, p, i), DType::float32, real(random));
+    for (index_t p = 0; p < k; ++p)
+      put(a.element(0, i, p), DType::float32, real(random)), put(b.element(0, p, i), DType::float32, real(random));
   Problem p;
   p.m = p.n = n, p.k = k;
   p.a = a.operand, p.b = b.operand, p.d = d.operand;
@@ -222,7 +227,15 @@ TEST_P(EveryType, Packed) {
     check_shapes("packed", small_blocks(acc, 2), Case{.dtype = type, .trans_a = transposed, .trans_b = transposed});
     check_shapes("packed", {}, Case{.dtype = type, .trans_a = transposed, .trans_b = !transposed, .gap = 1, .integers = true});
   }
-  const Case c{.m = 70, .n = 75, .k = 90, .dtype = type, .alpha = 2, .beta = -1, .bias = BiasAxis::column, .activation = Activation::relu, .batch_outer = 2};
+  const Case c{.m = 70,
+               .n = 75,
+               .k = 90,
+               .dtype = type,
+               .alpha = 2,
+               .beta = -1,
+               .bias = BiasAxis::column,
+               .activation = Activation::relu,
+               .batch_outer = 2};
   harness().check("packed", small_blocks(acc, 2), c);
   const Cores as_if(4);
   harness().check("packed", {}, Case{.m = 20, .n = 30, .k = 3000, .dtype = type, .integers = true});
@@ -233,7 +246,17 @@ TEST_P(EveryType, Skinny) {
   for (const auto& [m, n] : {std::pair(3, 100), std::pair(100, 3), std::pair(1, 77), std::pair(77, 1)})
     for (const bool transposed : {false, true}) {
       harness().check("skinny", {}, Case{.m = m, .n = n, .k = 75, .dtype = type, .trans_a = transposed, .trans_b = transposed});
-      harness().check("skinny", {}, Case{.m = m, .n = n, .k = 75, .dtype = type, .trans_a = transposed, .trans_b = !transposed, .alpha = 2, .beta = -1, .gap = 1, .integers = true});
+      harness().check("skinny", {},
+                      Case{.m = m,
+                           .n = n,
+                           .k = 75,
+                           .dtype = type,
+                           .trans_a = transposed,
+                           .trans_b = !transposed,
+                           .alpha = 2,
+                           .beta = -1,
+                           .gap = 1,
+                           .integers = true});
     }
 }
 INSTANTIATE_TEST_SUITE_P(Types, EveryType, testing::Values(DType::float64, DType::float16, DType::bfloat16, DType::int8),
@@ -242,11 +265,13 @@ INSTANTIATE_TEST_SUITE_P(Types, EveryType, testing::Values(DType::float64, DType
 /// Zero times anything but a number is no number; and what lies beyond an edge must not get in.
 TEST_F(Cpu, NaNAndInfinity) {
   Harness& h = harness();
-  for (const auto& [name, m, n] : {std::tuple("packed", 5, 5), std::tuple("packed", 70, 70), std::tuple("skinny", 5, 70), std::tuple("skinny", 70, 5)})
+  for (const auto& [name, m, n] :
+       {std::tuple("packed", 5, 5), std::tuple("packed", 70, 70), std::tuple("skinny", 5, 70), std::tuple("skinny", 70, 5)})
     for (const bool transposed : {false, true}) {
       const Kernel& kernel = find_kernel(name);
       const index_t k = 21;
-      Stack a(h.queue, DType::float32, m, k, transposed, 0, false, 1, 1, true), b(h.queue, DType::float32, k, n, transposed, 0, false, 1, 1, true);
+      Stack a(h.queue, DType::float32, m, k, transposed, 0, false, 1, 1, true),
+          b(h.queue, DType::float32, k, n, transposed, 0, false, 1, 1, true);
       Stack d(h.queue, DType::float32, m, n, false, 0, false, 1, 1, true);
       for (index_t p = 0; p < k; ++p) {
         for (index_t i = 0; i < m; ++i) put(a.element(0, i, p), DType::float32, 1);

@@ -1,4 +1,5 @@
-// The host path: every instruction set of this machine, every dtype, layout and write-back, against plain loops; and the narrow types' bits.
+// The host path: every instruction set of this machine, every dtype, layout and write-back, against plain loops; and the narrow types'
+// bits.
 #include "backends/host.hpp"
 
 #include <gtest/gtest.h>
@@ -79,12 +80,24 @@ TEST(Host, TransposesAnyShape) {
 
 void put(void* data, DType type, index_t i, double x) {
   switch (type) {
-    case DType::float32: static_cast<float*>(data)[i] = float(x); break;
-    case DType::float64: static_cast<double*>(data)[i] = x; break;
-    case DType::float16: static_cast<float16_bits*>(data)[i] = to_float16(float(x)); break;
-    case DType::bfloat16: static_cast<bfloat16_bits*>(data)[i] = to_bfloat16(float(x)); break;
-    case DType::int8: static_cast<std::int8_t*>(data)[i] = std::int8_t(x); break;
-    case DType::int32: static_cast<std::int32_t*>(data)[i] = std::int32_t(x); break;
+    case DType::float32:
+      static_cast<float*>(data)[i] = float(x);
+      break;
+    case DType::float64:
+      static_cast<double*>(data)[i] = x;
+      break;
+    case DType::float16:
+      static_cast<float16_bits*>(data)[i] = to_float16(float(x));
+      break;
+    case DType::bfloat16:
+      static_cast<bfloat16_bits*>(data)[i] = to_bfloat16(float(x));
+      break;
+    case DType::int8:
+      static_cast<std::int8_t*>(data)[i] = std::int8_t(x);
+      break;
+    case DType::int32:
+      static_cast<std::int32_t*>(data)[i] = std::int32_t(x);
+      break;
   }
 }
 
@@ -110,7 +123,8 @@ TEST(Host, RunIsTheReference) {
         for (index_t i = 0; i < elements; ++i) put(memory.data(), t, i, between(-2, 2));
         return memory;
       };
-      auto a = fill(a_lines * p.a.ld * p.batch(), type), b = fill(b_lines * p.b.ld * p.batch(), type), d = fill(p.d.inner * p.batch(), p.out);
+      auto a = fill(a_lines * p.a.ld * p.batch(), type), b = fill(b_lines * p.b.ld * p.batch(), type),
+           d = fill(p.d.inner * p.batch(), p.out);
       auto bias = fill(p.m + p.n, p.accumulator), expected = d;
       p.a.data = a.data(), p.b.data = b.data();
       if (between(0, 1)) {
@@ -160,7 +174,8 @@ TEST(Host, PrefersOnlyWhatIsTiny) {
 /// Large enough for the team: rows dealt out, stacks dealt out, transposes and write-back by every member; from two threads at once.
 TEST(Host, TeamsGiveTheReference) {
   const auto check = [](index_t m, index_t n, index_t k, index_t batch, bool transposed, bool epilogue) {
-    std::vector<float> a(std::size_t(m * k * batch)), b(std::size_t(k * n * batch)), d(std::size_t(m * n * batch), 1), bias(std::size_t(n), 2);
+    std::vector<float> a(std::size_t(m * k * batch)), b(std::size_t(k * n * batch)), d(std::size_t(m * n * batch), 1),
+        bias(std::size_t(n), 2);
     for (std::size_t i = 0; i < a.size(); ++i) a[i] = float(int(i * 7 % 5) - 2);
     for (std::size_t i = 0; i < b.size(); ++i) b[i] = float(int(i * 11 % 7) - 3);
     auto expected = d;
@@ -212,13 +227,13 @@ TEST(NarrowTypes, EveryValueComesBack) {
 
 TEST(NarrowTypes, RoundToNearestTiesToEven) {
   EXPECT_EQ(to_float16(1.f).bits, 0x3c00);
-  EXPECT_EQ(to_float16(1 + 0x1p-11f).bits, 0x3c00);          // half way: to the even one
+  EXPECT_EQ(to_float16(1 + 0x1p-11f).bits, 0x3c00);  // half way: to the even one
   EXPECT_EQ(to_float16(1 + 3 * 0x1p-11f).bits, 0x3c02);
   EXPECT_EQ(to_float16(65519.f).bits, 0x7bff);
   EXPECT_EQ(to_float16(65520.f).bits, 0x7c00);
-  EXPECT_EQ(to_float16(0x1p-25f).bits, 0);                   // half of the smallest
+  EXPECT_EQ(to_float16(0x1p-25f).bits, 0);  // half of the smallest
   EXPECT_EQ(to_float16(0x1.8p-25f).bits, 1);
-  EXPECT_EQ(to_float16(-0x1.ffcp-15f).bits, 0x8400);         // rounds up into the normal numbers
+  EXPECT_EQ(to_float16(-0x1.ffcp-15f).bits, 0x8400);  // rounds up into the normal numbers
   EXPECT_EQ(to_bfloat16(1 + 0x1p-8f).bits, 0x3f80);
   EXPECT_EQ(to_bfloat16(1 + 3 * 0x1p-8f).bits, 0x3f82);
   EXPECT_EQ(to_bfloat16(3.4e38f).bits, 0x7f80);
