@@ -96,8 +96,8 @@ def _peak(device: _core.Device, dtype: str) -> float | None:
 
 
 def _new_table(title: str) -> Table:
-    """Fits 80 columns: no frame, little padding."""
-    return Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    """Fits 80 columns: no frame, no padding."""
+    return Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
 
 
 def _table(rows: Sequence[Row], names: Sequence[str], peaks: dict[str, float | None]) -> Table:
