@@ -49,17 +49,16 @@ def plot_sizes(rows: Sequence[Row], peak: float | None, device: str, path: Path)
             linewidth=2.6 if ours else 1.5,
             zorder=3 if ours else 2,
         )
-    if peak:
-        axes.axhline(peak, color="#444444", linestyle=":", linewidth=1)
-        axes.annotate(
-            f"peak of fused multiply-adds: {peak:.0f}", (axes.get_xlim()[0], peak), (4, 3), textcoords="offset points", fontsize=8
-        )
     sizes = sorted({row.shape.n for row in rows})
     axes.set_xscale("log", base=2)
     axes.set_xticks(sizes, [str(size) for size in sizes], rotation=0 if len(sizes) < 10 else 60)
     axes.minorticks_off()
     axes.set(xlabel="n (square matrices)", ylabel=f"GFLOP/s, {rows[0].dtype}", title=f"Matrix product on {device}")
-    axes.set_ylim(0, None)
+    axes.set_ylim(0, 1.09 * max([peak or 0, *(result.gflops for row in rows for result in row.results)]))
+    if peak:
+        axes.axhline(peak, color="#444444", linestyle=":", linewidth=1)
+        text = f"peak of fused multiply-adds, measured: {peak:.0f}"
+        axes.text(0.01, peak, text, transform=axes.get_yaxis_transform(), va="bottom", fontsize=8, color="#444444")
     axes.grid(axis="y", alpha=0.3)
     axes.legend(frameon=False)
     figure.savefig(path, dpi=150)
