@@ -1,0 +1,251 @@
+// gpu_bench: our kernels on a GPU, with cuBLAS in the same run where it is installed. TFLOP/s by the wall clock over back-to-back launches
+// of operands that are on the device: what a kernel costs, not what a call from Python costs.
+//
+//   gpu_bench [--cublas libcublas.so.13] [--device cuda:0] [--ms 40] [--check] kernel… -- MxNxK[:layout][:batch]…
+//
+// A kernel is "cublas", "auto" (the planner's choice), a name, or "tiled/8,16,8,16,8,4/split_k=2,swizzle=8" with its constants. A layout is
+// two letters, N or T: how A and B are stored. --check prints the largest error of sampled results, relative to Σ|a·b|.
+#include <dlfcn.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "context.hpp"
+#include "launch.hpp"
+#include "params_json.hpp"
+#include "plan.hpp"
+#include "sycl_mat/sycl_mat.hpp"
+#include "view.hpp"
+
+namespace {
+
+using namespace sycl_mat;
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+struct Shape {
+  index_t m = 0, n = 0, k = 0, batch = 1;
+  bool trans_a = false, trans_b = false;
+  std::string text;
+};
+
+Shape parse_shape(const std::string& text) {
+  Shape s;
+  s.text = text;
+  char layout[3] = "NN";
+  long long m = 0, n = 0, k = 0, batch = 1;
+  if (std::sscanf(text.c_str(), "%lldx%lldx%lld:%2[NT]:%lld", &m, &n, &k, layout, &batch) < 3) throw InputError("not a shape: " + text);
+  s.m = m, s.n = n, s.k = k, s.batch = batch;
+  s.trans_a = layout[0] == 'T';
+  s.trans_b = layout[1] == 'T';
+  return s;
+}
+
+/// cuBLAS, loaded when asked for: TF32 stays off, as is its default.
+struct Cublas {
+  using Gemm = int (*)(void*, int, int, int, int, int, const float*, const float*, int, long long, const float*, int, long long,
+                       const float*, float*, int, long long, int);
+  void* handle = nullptr;
+  Gemm gemm = nullptr;
+  int (*synchronize)() = nullptr;
+
+  void open(const char* file) {
+    void* library = dlopen(file, RTLD_NOW);
+    void* driver = dlopen("libcuda.so.1", RTLD_NOW);
+    if (!library || !driver) throw Error(std::string("cuBLAS cannot be loaded: ") + dlerror());
+    const auto create = reinterpret_cast<int (*)(void**)>(dlsym(library, "cublasCreate_v2"));
+    gemm = reinterpret_cast<Gemm>(dlsym(library, "cublasSgemmStridedBatched"));
+    synchronize = reinterpret_cast<int (*)()>(dlsym(driver, "cuCtxSynchronize"));
+    if (!create || !gemm || create(&handle) != 0) throw Error("cuBLAS does not start");
+  }
+  /// Row-major C = A·B is column-major Cᵀ = Bᵀ·Aᵀ.
+  void run(const Shape& s, const float* a, const float* b, float* d) const {
+    const float one = 1, zero = 0;
+    const int status = gemm(handle, s.trans_b, s.trans_a, int(s.n), int(s.m), int(s.k), &one, b, int(s.trans_b ? s.k : s.n), s.k * s.n, a,
+                            int(s.trans_a ? s.m : s.k), s.m * s.k, &zero, d, int(s.n), s.m * s.n, int(s.batch));
+    if (status != 0) throw Error("cublasSgemmStridedBatched: " + std::to_string(status));
+  }
+};
+
+MatrixView view_of(float* data, index_t rows, index_t cols, bool transposed, index_t batch) {
+  MatrixView v = transposed ? row_major(data, cols, rows).transposed() : row_major(data, rows, cols);
+  if (batch > 1) v.batch = {{batch, rows * cols}};
+  return v;
+}
+
+GemmOptions options_of(const std::string& kernel) {
+  GemmOptions options;
+  std::stringstream parts(kernel);
+  std::string name, params, extras;
+  std::getline(parts, name, '/');
+  std::getline(parts, params, '/');
+  std::getline(parts, extras, '/');
+  if (name != "auto") options.kernel = name;
+  if (name == "tf32x3") options.precision = Precision::tf32;  // short sums too
+  if (params.empty()) return options;
+  TiledChoice choice;
+  TileParams& t = choice.params;
+  if (std::sscanf(params.c_str(), "%d,%d,%d,%d,%d,%d", &t.tile_m, &t.tile_n, &t.tile_k, &t.batch_m, &t.batch_n, &t.chunk) != 6)
+    throw InputError("not a set of six constants: " + params);
+  Params chosen = choice;
+  std::stringstream list(extras);
+  for (std::string item; std::getline(list, item, ',');) {
+    const auto equals = item.find('=');
+    bool known = false;
+    for (const ParamField& field : fields_of(chosen))
+      if (item.substr(0, equals) == field.name) field.set(chosen, std::atoi(item.c_str() + equals + 1)), known = true;
+    if (!known) throw InputError("no such constant: " + item);
+  }
+  options.params = chosen;
+  return options;
+}
+
+struct Arrays {
+  std::vector<float> host_a, host_b, host_d;
+  float *a, *b, *d;
+};
+
+/// Largest |computed − exact| / Σ|a·b| over some columns and rows of the first matrix.
+double largest_error(const Shape& s, const Arrays& o) {
+  std::mt19937 random(1);
+  double largest = 0;
+  std::vector<double> column(std::size_t(s.k));
+  for (int sample = 0; sample < 8; ++sample) {
+    const index_t j = index_t(random() % std::uint32_t(s.n));
+    for (index_t x = 0; x < s.k; ++x) column[std::size_t(x)] = o.host_b[std::size_t(s.trans_b ? j * s.k + x : x * s.n + j)];
+    for (int row = 0; row < 64; ++row) {
+      const index_t i = index_t(random() % std::uint32_t(s.m));
+      double exact = 0, magnitude = 0;
+      for (index_t x = 0; x < s.k; ++x) {
+        const double product = column[std::size_t(x)] * o.host_a[std::size_t(s.trans_a ? x * s.m + i : i * s.k + x)];
+        exact += product;
+        magnitude += std::fabs(product);
+      }
+      const double error = std::fabs(o.host_d[std::size_t(i * s.n + j)] - exact) / magnitude;
+      if (!(error <= largest)) largest = error;
+    }
+  }
+  return largest;
+}
+
+/// Seconds of one launch: the best of five rounds of back-to-back launches that take `seconds` together.
+template <class Launch, class Wait>
+double time_of(double seconds, Launch launch, Wait wait) {
+  launch();
+  wait();
+  double start = now();
+  launch();
+  wait();
+  const int count = std::max(3, std::min(2000, int(seconds / (now() - start))));
+  double best = 1e9;
+  for (int round = 0; round < 5; ++round) {
+    start = now();
+    for (int i = 0; i < count; ++i) launch();
+    wait();
+    best = std::min(best, (now() - start) / count);
+  }
+  return best;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  std::setvbuf(stdout, nullptr, _IOLBF, 1 << 12);
+  std::string device = "gpu", cublas_file = "libcublas.so";
+  std::vector<std::string> kernels;
+  std::vector<Shape> shapes;
+  double seconds = 0.04;
+  bool check = false, in_shapes = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string arg = argv[i];
+    if (arg == "--cublas")
+      cublas_file = argv[++i];
+    else if (arg == "--device")
+      device = argv[++i];
+    else if (arg == "--ms")
+      seconds = std::atof(argv[++i]) / 1000;
+    else if (arg == "--check")
+      check = true;
+    else if (arg == "--")
+      in_shapes = true;
+    else if (in_shapes)
+      shapes.push_back(parse_shape(arg));
+    else
+      kernels.push_back(arg);
+  }
+  Context::State& context = sycl_mat::context(device).state();
+  std::printf("%s, driver %s; TFLOP/s", context.info.name.c_str(), context.info.driver_version.c_str());
+  std::printf(check ? ", error / Σ|a·b|\n" : "\n");
+  Cublas cublas;
+  std::printf("%-24s", "M×N×K:layout:batch");
+  for (const auto& kernel : kernels) std::printf(" %*s", std::max(12, int(kernel.size())), kernel.c_str());
+  std::printf("\n");
+  for (const Shape& s : shapes) {
+    const auto size = [&](index_t rows, index_t cols) { return std::size_t(rows * cols * s.batch); };
+    Arrays o;
+    o.host_a.resize(size(s.m, s.k)), o.host_b.resize(size(s.k, s.n)), o.host_d.resize(size(s.m, s.n));
+    std::mt19937 random(12345);
+    std::vector<float> pool(1 << 20);
+    std::normal_distribution<float> normal;
+    for (float& x : pool) x = normal(random);
+    for (auto* v : {&o.host_a, &o.host_b})
+      for (std::size_t i = 0, at = random() % 4096; i < v->size(); ++i, at = (at + 1) % 1048573) (*v)[i] = pool[at];
+    sycl::queue& queue = context.queue;
+    const auto on_device = [&](const std::vector<float>& host) {
+      auto* p = sycl::malloc_device<float>(host.size(), queue);
+      queue.memcpy(p, host.data(), host.size() * 4).wait();
+      return p;
+    };
+    o.a = on_device(o.host_a), o.b = on_device(o.host_b), o.d = on_device(o.host_d);
+    std::printf("%-24s", s.text.c_str());
+    std::string notes;
+    for (const auto& kernel : kernels) {
+      const int width = std::max(12, int(kernel.size()));
+      try {
+        queue.memset(o.d, 0xff, o.host_d.size() * 4).wait();
+        double time = 0;
+        if (kernel == "cublas") {
+          if (!cublas.handle) cublas.open(cublas_file.c_str());
+          time = time_of(seconds, [&] { cublas.run(s, o.a, o.b, o.d); }, [&] { cublas.synchronize(); });
+        } else {
+          const GemmOptions options = options_of(kernel);
+          const Problem problem =
+              make_problem(sycl_mat::check(view_of(o.a, s.m, s.k, s.trans_a, s.batch), view_of(o.b, s.k, s.n, s.trans_b, s.batch), nullptr,
+                                           view_of(o.d, s.m, s.n, false, s.batch), options),
+                           options);
+          const Plan plan = make_plan(problem, context.info, options);
+          const Program& program = context.programs.get(*plan.kernel, plan.constants);
+          time = time_of(seconds, [&] { launch(context, plan, program, problem); }, [&] { context.wait(); });
+          notes += "\n    " + kernel + ": " + std::string(plan.kernel->name) + ", " + plan.reason + ", " +
+                   std::to_string(program.registers) + " registers";
+        }
+        const double tflops = 2.0 * double(s.m) * double(s.n) * double(s.k) * double(s.batch) / time / 1e12;
+        if (check) {
+          queue.memcpy(o.host_d.data(), o.d, o.host_d.size() * 4).wait();
+          char cell[64];
+          std::snprintf(cell, sizeof(cell), "%.2f %.1e", tflops, largest_error(s, o));
+          std::printf(" %*s", width, cell);
+        } else {
+          std::printf(" %*.2f", width, tflops);
+        }
+        std::fflush(stdout);
+      } catch (const std::exception& e) {
+        std::printf(" %*s", width, "-");
+        notes += "\n    " + kernel + ": " + std::string(e.what()).substr(0, 300);
+      }
+    }
+    std::printf("%s\n", std::getenv("NOTES") ? notes.c_str() : "");
+    for (float* p : {o.a, o.b, o.d}) sycl::free(p, queue);
+  }
+  return 0;
+} catch (const std::exception& e) {
+  std::fprintf(stderr, "gpu_bench: %s\n", e.what());
+  return 1;
+}
