@@ -2,6 +2,7 @@
 // where TF32 has no say (infinities, NaN, the largest and the smallest numbers). Skipped on any other device.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -11,7 +12,6 @@
 
 #include "context.hpp"
 #include "oracle.hpp"
-#include "plan.hpp"
 
 namespace sycl_mat {
 namespace {
