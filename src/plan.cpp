@@ -28,7 +28,8 @@ Plan with(const Kernel& kernel, const Problem& p, const DeviceInfo& device, cons
 std::optional<Plan> tuned(const Kernel& kernel, const TunedMatch& match, const Problem& p, const DeviceInfo& device) {
   if (!why_not(kernel, p, device).empty()) return std::nullopt;
   try {
-    return with(kernel, p, device, match.params, match.reason);
+    const bool defaults = std::holds_alternative<std::monostate>(match.params);  // they were measured to be the best
+    return with(kernel, p, device, defaults ? kernel.defaults(p, device) : match.params, match.reason);
   } catch (const ParamsError&) {  // measured for a neighbouring shape, or by an earlier version of the kernel
     return std::nullopt;
   }

@@ -10,7 +10,7 @@ namespace sycl_mat {
 int size_level(index_t size) {
   if (size <= 1) return 0;
   // A size above 1 is never class 0, though log2(1.4) would round there.
-  return std::clamp(static_cast<int>(std::lround(std::log2(static_cast<double>(size)))), 1, saturation);
+  return std::clamp(static_cast<int>(std::lround(2 * std::log2(static_cast<double>(size)))), 1, saturation);
 }
 
 ShapeClass shape_class(index_t m, index_t n, index_t k, index_t batch) {
@@ -41,7 +41,7 @@ std::optional<ShapeClass> parse_shape_class(std::string_view text) {
 double shape_distance(const Shape& a, const Shape& b) {
   const auto apart = [](index_t x, index_t y) { return (x <= 1) != (y <= 1); };
   if (apart(a.m, b.m) || apart(a.n, b.n) || apart(a.k, b.k) || apart(a.batch, b.batch)) return std::numeric_limits<double>::infinity();
-  const double largest = std::ldexp(1.0, saturation);
+  const double largest = std::ldexp(1.0, saturation / 2);
   const auto doublings = [largest](index_t x, index_t y) {
     const auto place = [largest](index_t size) { return std::log2(std::clamp(static_cast<double>(size), 1.0, largest)); };
     return place(x) - place(y);

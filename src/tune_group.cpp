@@ -49,7 +49,7 @@ GroupSearch::GroupSearch(Context::State& context, const TuneOptions& options, Tu
     const Problem& p = problems_.back();
     defaults_.push_back(kernel_.defaults(p, device));
     const auto match = lookup(p, device, kernel_.name);
-    present_.push_back(match ? match->params : defaults_.back());
+    present_.push_back(match && !std::holds_alternative<std::monostate>(match->params) ? match->params : defaults_.back());
     try {
       kernel_.plan(kernel_, p, device, present_.back());
     } catch (const ParamsError&) {  // the planner would fall back too

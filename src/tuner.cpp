@@ -79,6 +79,29 @@ Contender present_choice(const Problem& p, const DeviceInfo& device) {
   return c;
 }
 
+/// How far the winner of one problem may be carried: it is run beside the defaults on neighbours (smaller and larger ones with odd sizes,
+/// and the power of two nearby, whose rows collide in the caches). Slower on any of them: it serves its own shape only.
+double proven_reach(Context::State& context, const Kernel& kernel, const Params& params, const TuneProblem& problem) {
+  const auto scaled = [&](double factor) {
+    TuneProblem t = problem;
+    for (std::int64_t* size : {&t.m, &t.n, &t.k})
+      if (*size > 1) *size = std::max<std::int64_t>(2, static_cast<std::int64_t>(double(*size) * factor)) | 1;
+    return t;
+  };
+  TuneProblem power = problem;
+  for (std::int64_t* size : {&power.m, &power.n, &power.k})
+    if (*size > 1) *size = std::int64_t{1} << std::lround(std::log2(double(*size)));
+  for (const TuneProblem& t : {scaled(0.8), scaled(1.25), power}) {
+    if (t == problem) continue;
+    Workbench bench(context, std::span(&t, 1));
+    const Problem p = bench.problem(t);
+    std::vector<Contender> contenders{{&kernel, kernel.defaults(p, context.info), 0, 1, 0, {}}, {&kernel, params, 0, 1, 0, {}}};
+    final_rounds(context, bench, p, contenders, 0.15);
+    if (!contenders[1].wrong.empty() || contenders[1].ratio > 1.01) return 0;
+  }
+  return sharing_radius;
+}
+
 TunedRecord make_record(const TuneOutcome& outcome, const Problem& p, const DeviceInfo& device) {
   TunedRecord r;
   r.fingerprint = device.fingerprint;
@@ -87,7 +110,8 @@ TunedRecord make_record(const TuneOutcome& outcome, const Problem& p, const Devi
   r.layout = layout_of(p);
   r.shape = shape_of(p);
   r.shape_class = shape_class(r.shape);
-  r.params = outcome.best;
+  // Where the defaults won they are recorded as such, and computed anew for every problem of the class.
+  if (outcome.best != outcome.defaults) r.params = outcome.best;
   r.gflops = outcome.best_gflops;
   r.default_gflops = outcome.default_gflops;
   r.spread = outcome.noise;
@@ -240,7 +264,15 @@ TuneReport tune(Context& where, const TuneOptions& options) {
         TuneGroup& group = report.groups[g];
         TuneOutcome outcome =
             outcome_of(contenders, searches[g]->kernel(), searches[g]->defaults(i), searches[g]->present(i), t, p.flops());
-        if (outcome.best_gflops > 0) records.push_back(make_record(outcome, p, device));
+        if (outcome.best_gflops > 0) {
+          records.push_back(make_record(outcome, p, device));
+          if (outcome.best == outcome.defaults) {
+            records.back().reach = sharing_radius;
+          } else {
+            records.back().reach = report.interrupted ? 0 : proven_reach(context, searches[g]->kernel(), outcome.best, t);
+            if (records.back().reach == 0) outcome.verdict += "; for this very shape only";
+          }
+        }
         group.outcomes.push_back(std::move(outcome));
       }
       if (options.progress && !places.empty()) {

@@ -168,7 +168,7 @@ class Database {
       if (r.dtype != q.dtype || r.layout != q.layout || !wanted(r) || (!q.kernel.empty() && r.kernel != q.kernel)) continue;
       const bool exact = r.shape_class == cell;
       const double distance = shape_distance(r.shape, q.shape);
-      if (!exact && !(distance <= sharing_radius)) continue;
+      if (!(distance <= std::min(r.reach, sharing_radius))) continue;
       // The own class first; then the nearest shape; among the kernels measured for one shape the fastest.
       const auto worse = [&] {
         if (exact != chosen_exact) return !exact;

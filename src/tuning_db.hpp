@@ -17,7 +17,8 @@
 
 namespace sycl_mat {
 
-/// The best constants of one kernel for one class of problems on one model of device. Key: the first five members.
+/// The best constants of one kernel for one class of problems on one model of device. Key: the first five members, and the shape itself
+/// where the record reaches no further.
 struct TunedRecord {
   std::string fingerprint;  ///< DeviceInfo::fingerprint
   std::string kernel;
@@ -25,8 +26,10 @@ struct TunedRecord {
   std::string layout = "nn";
   ShapeClass shape_class;
 
-  Shape shape;  ///< the problem that was measured
-  Params params;
+  Shape shape;    ///< the problem that was measured
+  Params params;  ///< none: the kernel's defaults, computed for the problem at hand, were the best
+  /// Up to this distance (see shape_distance()) the constants were proven to be no worse than the defaults; 0: for this shape only.
+  double reach = 0.5;
   double gflops = 0;          ///< with `params`
   double default_gflops = 0;  ///< with the family's defaults in the same rounds, 0: those were not measured
   double spread = 0;          ///< relative half width of the measurement's noise

@@ -32,8 +32,8 @@ constexpr int format_version = 1;
 // A tuning file of all devices a user will ever see stays far below; anything larger is not one.
 constexpr std::uintmax_t largest_file = 64u << 20;
 
-using Key = std::tuple<std::string, std::string, DType, std::string, ShapeClass>;
-Key key_of(const TunedRecord& r) { return {r.fingerprint, r.kernel, r.dtype, r.layout, r.shape_class}; }
+using Key = std::tuple<std::string, std::string, DType, std::string, ShapeClass, Shape>;
+Key key_of(const TunedRecord& r) { return {r.fingerprint, r.kernel, r.dtype, r.layout, r.shape_class, r.reach > 0 ? Shape{} : r.shape}; }
 
 std::optional<DType> dtype_named(std::string_view name) {
   for (DType t : {DType::float32, DType::float64, DType::float16, DType::bfloat16, DType::int8, DType::int32})
@@ -50,6 +50,7 @@ json to_value(const TunedRecord& r) {
   v["class"] = to_string(r.shape_class);
   v["shape"] = {r.shape.m, r.shape.n, r.shape.k, r.shape.batch};
   v["params"] = params_to_json(r.params);
+  v["reach"] = r.reach;
   v["gflops"] = r.gflops;
   v["default_gflops"] = r.default_gflops;
   v["spread"] = r.spread;
@@ -96,6 +97,7 @@ std::string from_value(const json& v, TunedRecord& record) {
   record.dtype = *type;
   if (record.layout != "nn" && record.layout != "nt" && record.layout != "tn" && record.layout != "tt")
     return "has the unknown layout \"" + record.layout + '"';
+  if (v.contains("reach") && !number("reach", record.reach)) return "has a senseless \"reach\"";
   const auto parsed = parse_shape_class(cell);
   if (!parsed) return "has the unknown class \"" + cell + '"';
   if (!v.contains("shape") || !v["shape"].is_array() || v["shape"].size() != 4) return "has no \"shape\" of four sizes";

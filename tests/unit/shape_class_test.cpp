@@ -7,16 +7,18 @@
 namespace sycl_mat {
 namespace {
 
-TEST(ShapeClass, RoundsToTheNearestPowerOfTwo) {
-  EXPECT_EQ(shape_class(1024, 1000, 1023, 1), (ShapeClass{10, 10, 10, 0}));
-  EXPECT_EQ(shape_class(724, 725, 1448, 1), (ShapeClass{9, 10, 10, 0}));  // the borders lie at the geometric middle
+TEST(ShapeClass, RoundsToHalvesOfAnExponent) {
+  EXPECT_EQ(shape_class(1024, 1000, 1023, 1), (ShapeClass{20, 20, 20, 0}));
+  EXPECT_EQ(shape_class(768, 724, 640, 1), (ShapeClass{19, 19, 19, 0}));
+  EXPECT_EQ(shape_class(862, 863, 1217, 1), (ShapeClass{20, 20, 20, 0}));  // the borders lie a quarter of an exponent away
+  EXPECT_EQ(size_level(860), 19);
 }
 
 TEST(ShapeClass, OneIsAClassOfItsOwn) {
   EXPECT_EQ(size_level(0), 0);
   EXPECT_EQ(size_level(1), 0);
-  EXPECT_EQ(size_level(2), 1);
-  EXPECT_EQ(size_level(3), 2);
+  EXPECT_EQ(size_level(2), 2);
+  EXPECT_EQ(size_level(3), 3);
 }
 
 TEST(ShapeClass, SaturatesWhereNothingChangesAnyMore) {
@@ -51,9 +53,10 @@ TEST(ShapeDistance, VectorsAndMatricesShareNothing) {
   EXPECT_TRUE(std::isfinite(shape_distance({1, 512, 512, 1}, {1, 600, 512, 1})));
 }
 
-TEST(ShapeDistance, OfNeighboursInAClassIsInsideTheRadius) {
-  // Two members of a class differ by at most one doubling an axis; so a record never serves its class worse than a neighbour's would.
-  EXPECT_LE(shape_distance({725, 725, 725, 1}, {1448, 1448, 1448, 1}), std::sqrt(3.0) + 1e-9);
+TEST(ShapeDistance, AClassIsLittleLargerThanTheRadius) {
+  // From its middle every member of a class is near enough; a whole doubling of one size never is.
+  EXPECT_LE(shape_distance({1024, 1024, 1024, 1}, {861, 861, 861, 1}), sharing_radius);
+  EXPECT_GT(shape_distance({1024, 1024, 1024, 1}, {2048, 1024, 1024, 1}), sharing_radius);
 }
 
 }  // namespace

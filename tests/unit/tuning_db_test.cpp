@@ -130,7 +130,7 @@ TEST_F(TuningDb, EachFieldOfARecordIsChecked) {
   const std::pair<const char*, const char*> damage[] = {{"\"fingerprint\":\"this-cpu\"", "\"fingerprint\":7"},
                                                         {"\"dtype\":\"float32\"", "\"dtype\":\"float33\""},
                                                         {"\"layout\":\"nn\"", "\"layout\":\"xx\""},
-                                                        {"\"class\":\"m9 n9 k9 b0\"", "\"class\":\"m9\""},
+                                                        {"\"class\":\"m18 n18 k18 b0\"", "\"class\":\"m18\""},
                                                         {"[512,512,512,1]", "[512,512,512]"},
                                                         {"[512,512,512,1]", "[512,512,-1,1]"},
                                                         {"\"family\":\"pack\"", "\"family\":\"rack\""},
@@ -220,12 +220,13 @@ TEST_F(TuningDb, LookupPrefersExactThenNearestThenShipped) {
   ASSERT_NE(match, nullptr);
   EXPECT_EQ(match->kernel, "tiled");
 
-  match = lookup(problem(1024, 512, 512), device());
+  match = lookup(problem(690, 512, 512), device());
   ASSERT_NE(match, nullptr);
   EXPECT_FALSE(match->exact);
-  EXPECT_NEAR(match->distance, 1, 1e-12);
+  EXPECT_NEAR(match->distance, 0.43, 0.01);
+  EXPECT_EQ(lookup(problem(1024, 512, 512), device()), nullptr);  // beyond its reach
 
-  match = lookup(problem(5000, 5000, 5000), device());
+  match = lookup(problem(4500, 4500, 4500), device());
   ASSERT_NE(match, nullptr);
   EXPECT_EQ(match->source, RecordSource::shipped);
 
@@ -244,6 +245,26 @@ TEST_F(TuningDb, LookupPrefersExactThenNearestThenShipped) {
   DeviceInfo gpu = device("gpu");
   gpu.architecture = "intel-xe-lp";
   EXPECT_EQ(lookup(problem(512, 512, 512), gpu), nullptr);
+}
+
+TEST_F(TuningDb, ARecordReachesAsFarAsItWasProven) {
+  TunedRecord narrow = record("packed", {768, 768, 768, 1}, 200);
+  narrow.reach = 0;
+  TunedRecord wide = record("packed", {720, 720, 720, 1}, 190);
+  wide.reach = sharing_radius;
+  // One class, but the first is for its very shape, so both stay.
+  EXPECT_EQ(merge_into(user, std::vector{narrow, wide}), 2u);
+  look();
+  EXPECT_EQ(lookup(problem(768, 768, 768), device())->gflops, 200);
+  EXPECT_EQ(lookup(problem(767, 768, 768), device())->gflops, 190);
+  EXPECT_EQ(lookup(problem(1024, 1024, 1024), device()), nullptr);
+}
+
+TEST_F(TuningDb, DefaultsCanBeTheBest) {
+  TunedRecord r = record("packed", {512, 512, 512, 1}, 200);
+  r.params = Params{};
+  merge_into(user, std::vector{r});
+  EXPECT_EQ(read_tuning_file(user).records.at(0).params, Params{});
 }
 
 TEST_F(TuningDb, LayoutsShareNothing) {
