@@ -12,18 +12,20 @@
 //       └─────────┴─────────┘                     compute Dᵀ = Bᵀ·Aᵀ, because wgmma takes its left operand from registers.
 //
 // Work: one block a multiprocessor, each takes whole tiles in turn ("tile, tile + blocks, …"). The first `split_n` tiles are instead cut
-// along K into equal shares, one a block, so that no multiprocessor idles: the parts of a tile go to scratch and the block that arrives
-// last adds them, always in K's order. The same call gives the same bits.
+// along K into equal shares of `split_k` stages, one a block (and one stage more for the first `split_m` blocks), so that no
+// multiprocessor idles: the parts of a tile go to scratch and the block that arrives last adds them, always in K's order. The same call
+// gives the same bits.
 //
-// What TF32 cannot split — infinities, NaN, values that round up to infinity, and non-zero values so small that their second part loses
-// bits (< 2⁻¹¹³) — makes the small part NaN or infinite, and with it every result that depends on it. A warp-group that finds such a
-// result computes its 64 columns of the tile again with plain multiply-adds in the order of k, as the other kernels do.
+// What TF32 cannot split makes a result that is infinite or NaN: infinities and NaN themselves, values that round up to infinity (their
+// small part is infinite or NaN), and values with bits below 2⁻¹³⁶, which no denormal TF32 holds (a NaN is put in their place). A
+// warp-group that finds such a result computes its 64 columns of the tile again with plain multiply-adds in the order of k, as the
+// other kernels do.
 #include "wgmma.hpp"
 
 // constants: begin
-constexpr int TILE_ROWS = 128;  // 64 or 128
-constexpr int STAGES = 4;       // tiles of A and B in local memory
-constexpr int BUFFERS = 1;      // stages of A that a producer holds in registers
+constexpr int TILE_ROWS = 128;          // 64 or 128
+constexpr int STAGES = 4;               // tiles of A and B in local memory
+constexpr int BUFFERS = 1;              // stages of A that a producer holds in registers
 constexpr int PRODUCER_REGISTERS = 56;  // 56 + 200, or any two multiples of 8 with this sum
 constexpr int CONSUMER_REGISTERS = 200;
 // constants: end
@@ -36,94 +38,34 @@ namespace sycl_mat {
 constexpr int tile_cols = 128, tile_k = 32, group_cols = 64;
 constexpr int consumers = 256, producers = 256;
 constexpr int a_bytes = TILE_ROWS * tile_k * 4, b_bytes = tile_k * tile_cols * 4, page_bytes = 2 * a_bytes + b_bytes;
-constexpr int tile_rows_in_a_band = 8;  // tiles are walked in bands of so many rows of tiles, which share their parts of B in the cache
 
 struct alignas(1024) Pages {
-  char bytes[STAGES * page_bytes];     // big(A), small(A), B
-  unsigned long long full[STAGES];     // a stage can be computed
-  unsigned long long empty[STAGES];    // a stage can be overwritten
+  char bytes[STAGES * page_bytes];   // big(A), small(A), B
+  unsigned long long full[STAGES];   // a stage can be computed
+  unsigned long long empty[STAGES];  // a stage can be overwritten
 };
 static local_memory_of<Pages> local_pages;
 inline unsigned full(unsigned pages, int slot) { return pages + STAGES * page_bytes + 8 * slot; }
 inline unsigned empty(unsigned pages, int slot) { return full(pages, slot + STAGES); }
 
-// ---- which work a block does ----------------------------------------------------------------------------------------------------
+}  // namespace sycl_mat
 
-/// A part of a tile: stages begin … end - 1 of its `stages`.
-struct Part {
-  int tile, begin, end;
-};
+#include "tile_shares.hpp"
 
-/// Sizes in tiles and stages. Made where they are needed: registers are dearer than a few instructions a tile.
-struct Grid {
-  int rows, columns, tiles, stages, shared_tiles, blocks;
-  explicit Grid(const Args& g) {
-    rows = int((g.m + TILE_ROWS - 1) / TILE_ROWS);
-    columns = int((g.n + tile_cols - 1) / tile_cols);
-    tiles = rows * columns * int(g.batch);
-    stages = int((g.k + tile_k - 1) / tile_k);
-    shared_tiles = int(g.split_n);
-    blocks = block_count();
-  }
-  /// First stage of the shared tiles, counted through all of them, that a block computes.
-  index share(int block) const { return index(shared_tiles) * stages * block / blocks; }
-  int owner(index stage) const { return int(((stage + 1) * blocks - 1) / (index(shared_tiles) * stages)); }
-};
-
-struct Work {
-  int tile, begin, left;  // the next part of the shared tiles, and how many stages of them are left for this block
-  int whole;              // the next whole tile
-
-  explicit Work(const Grid& grid) {
-    const index first = grid.share(block_id());
-    tile = grid.stages ? int(first / grid.stages) : 0;
-    begin = int(first - index(tile) * grid.stages);
-    left = int(grid.share(block_id() + 1) - first);
-    whole = grid.shared_tiles + block_id();
-  }
-  /// Stages in all.
-  int count(const Grid& grid) const {
-    return left + (whole < grid.tiles ? (grid.tiles - whole + grid.blocks - 1) / grid.blocks : 0) * grid.stages;
-  }
-  INLINE bool next(Part& part, const Grid& grid) {
-    if (left > 0) {
-      part = {tile, begin, int(min(grid.stages, begin + left))};
-      left -= part.end - begin;
-      ++tile;
-      begin = 0;
-      return true;
-    }
-    part = {whole, 0, grid.stages};
-    whole += grid.blocks;
-    return part.tile < grid.tiles;
-  }
-};
-
-/// Where a tile lies: its matrices and its first row and column.
-struct Place {
-  int batch;
-  index row, col;
-};
-inline Place place_of(int tile, const Grid& grid) {
-  const int tiles_m = grid.rows, tiles_n = grid.columns;
-  const int batch = tile / (tiles_m * tiles_n), t = tile - batch * (tiles_m * tiles_n);
-  const int band = t / (tile_rows_in_a_band * tiles_n), first = band * tile_rows_in_a_band;
-  const int rows = int(min(tile_rows_in_a_band, tiles_m - first)), in_band = t - first * tiles_n;
-  return {batch, index(first + in_band % rows) * TILE_ROWS, index(in_band / rows) * tile_cols};
-}
+namespace sycl_mat {
 
 // ---- splitting ------------------------------------------------------------------------------------------------------------------
 
 inline unsigned bits_of(float x) { return __builtin_bit_cast(unsigned, x); }
 
 /// x as two TF32 numbers. `big` is rounded to the nearest; the units ignore the low 13 bits of `small`.
-inline void split(float x, unsigned& big, unsigned& small) {
-  constexpr unsigned not_a_number = 0x7fffffff, tiny = 14u << 23;  // 2⁻¹¹³: below, the last bits of `small` would be lost as denormals
-  const unsigned bits = bits_of(x);
-  big = (bits + 0x1000) & 0xffffe000;
-  const unsigned rest = bits_of(x - __builtin_bit_cast(float, big));
-  small = (bits << 1) - 1 < 2 * tiny - 1 ? not_a_number : rest;  // zero wraps to the largest number
+INLINE void split(float x, unsigned& big, unsigned& small) {
+  big = (bits_of(x) + 0x1000) & 0xffffe000;
+  small = bits_of(x - __builtin_bit_cast(float, big));
 }
+/// Other than zero where x has bits below 2⁻¹³⁶: only then is x · 2⁻¹³ rounded. (By multiply-adds, because integer operations are what this
+/// kernel is short of.)
+INLINE unsigned lost_bits(float x) { return bits_of(multiply_add(x * 0x1p-13f, -0x1p13f, x)); }
 
 /// True where every matrix of an operand begins at, and every row is apart by, a multiple of `bytes`.
 inline bool aligned_to(int bytes, const float* first, index ld, index inner, index outer) {
@@ -138,77 +80,96 @@ constexpr int a_rows = TILE_ROWS / 32, a_row_step = TRANS_A ? 1 : 32;
 /// … and of B: 4 chunks of 4 neighbours along n (along k where B is stored [n][k]).
 constexpr int b_chunks = 4, b_chunk_step = TRANS_B ? 32 : 8;
 
+/// The next stage that a producer reads: this work-item's first elements, and how far the edges are.
+struct Cursor {
+  Work work;
+  const in_t *a, *b;
+  int a_rows_left, b_left;  // from here to the edge along m for A, along n for B
+  int k_left;               // from the stage's beginning
+  int stages_left;          // of the present part
+};
+
 struct Fetched {
   float a[a_rows][4];
 };
 
+/// Which 4 neighbours along k of A a producer reads, and its first row in the tile. Stored [m][k], 8 work-items read a row's 32 elements.
+/// Stored [k][m], a warp reads 4 lines along k; 8 work-items that store together still meet 8 different chunks of the swizzled page.
+INLINE int a_chunk(int id) { return TRANS_A ? id / 2 % 4 + id / 32 % 2 * 4 : id % 8; }
+INLINE int a_row(int id) {
+  if constexpr (!TRANS_A) return id / 8;
+  const int low = id % 2, middle = id / 8 % 2, high = id / 16 % 2;
+  return a_rows * ((a_rows == 4 ? low + 2 * middle : middle + 2 * low) + 4 * high + 8 * (id / 64));
+}
+
 struct Producer {
   const Args& g;
-  Matrices whole;                // of the batch's first matrix
+  Matrices whole;  // of the batch's first matrix
   int id;
-  bool vectors_a, vectors_b;     // addresses and distances allow loads of vectors
-  Work work;
-  unsigned pages;                // local address
-  const in_t* a;                 // this work-item's first elements of the next stage
-  const in_t* b;
-  int a_rows_left, b_left;       // from there to the edge along m, and for B along n
-  int k_left;                    // from the stage's beginning
-  int stages_left;               // of the present part
+  bool vectors_a, vectors_b;  // addresses and distances allow loads of vectors
+  unsigned pages;             // local address
 
-  INLINE void start_part() {
-    Part part;
+  INLINE void start_part(Cursor& c) const {
     const Grid grid(g);
-    if (!work.next(part, grid)) return;
+    const Part part = c.work.next(grid);
+    if (part.tile >= grid.tiles) return;
     const Place at = place_of(part.tile, grid);
-    const Matrices of = matrices(whole.a, whole.b, whole.c, whole.d, g, at.batch);
+    const Matrices of = matrices_at(at, whole, g);
     const index k = index(part.begin) * tile_k;
-    const index row = at.row + (TRANS_A ? id / 8 * a_rows : id / 8), col = at.col + (TRANS_B ? id / 8 : id % 32 * 4);
-    a = of.a + at_a(g, row, k + id % 8 * 4);
-    b = of.b + at_b(g, k + (TRANS_B ? id % 8 * 4 : id / 32), col);
+    const index row = at.row + a_row(id), col = at.col + (TRANS_B ? id / 8 : id % 32 * 4);
     constexpr index far = 1 << 20;
-    a_rows_left = int(min(far, g.m - row));
-    b_left = int(min(far, g.n - col));
-    k_left = int(min(1 << 30, g.k - k));
-    stages_left = part.end - part.begin;
+    c.a = of.a + at_a(g, row, k + a_chunk(id) * 4);
+    c.b = of.b + at_b(g, k + (TRANS_B ? id % 8 * 4 : id / 32), col);
+    c.a_rows_left = int(min(far, g.m - row));
+    c.b_left = int(min(far, g.n - col));
+    c.k_left = int(min(1 << 30, g.k - k));
+    c.stages_left = part.end - part.begin;
+  }
+  INLINE void advance(Cursor& c) const {
+    if (--c.stages_left == 0) return start_part(c);
+    c.a += TRANS_A ? tile_k * g.lda : tile_k;
+    c.b += TRANS_B ? tile_k : tile_k * g.ldb;
+    c.k_left -= tile_k;
   }
 
-  INLINE void fetch_a(Fetched& fetched) const {
-    const bool inside = k_left >= tile_k && a_rows_left > (a_rows - 1) * a_row_step;
+  INLINE void fetch_a(const Cursor& c, Fetched& fetched) const {
+    const in_t* a = c.a;
+    const bool inside = c.k_left >= tile_k && c.a_rows_left > (a_rows - 1) * a_row_step;
     if (vectors_a && inside) {
       if constexpr (TRANS_A) {
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
           const auto v = load_aligned<a_rows>(a + e * g.lda);
 #pragma unroll
-        for (int q = 0; q < a_rows; ++q) fetched.a[q][e] = v[q];
+          for (int q = 0; q < a_rows; ++q) fetched.a[q][e] = v[q];
         }
       } else {
 #pragma unroll
         for (int q = 0; q < a_rows; ++q) {
           const auto v = load_aligned<4>(a + q * a_row_step * g.lda);
 #pragma unroll
-        for (int e = 0; e < 4; ++e) fetched.a[q][e] = v[e];
+          for (int e = 0; e < 4; ++e) fetched.a[q][e] = v[e];
         }
       }
     } else {
-      const int k = k_left - id % 8 * 4;
+      const int k = c.k_left - a_chunk(id) * 4;
 #pragma unroll
       for (int q = 0; q < a_rows; ++q)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
-          fetched.a[q][e] = q * a_row_step < a_rows_left && e < k ? a[TRANS_A ? e * g.lda + q : q * a_row_step * g.lda + e] : 0.0f;
+          fetched.a[q][e] = q * a_row_step < c.a_rows_left && e < k ? a[TRANS_A ? e * g.lda + q : q * a_row_step * g.lda + e] : 0.0f;
     }
   }
 
   /// B's chunks, in rows of 512 bytes along n whose chunks are in the order c ^ 2(k % 4), or, stored [n][k], in rows of 128 bytes along k
   /// in the order c ^ (n / 2 % 8): consumers then read without bank conflicts.
-  INLINE void fetch_b(unsigned to) const {
+  INLINE void copy_b(const Cursor& c, unsigned to) const {
     to += TRANS_B ? id / 8 * 128 + (id % 8 ^ id / 16 % 8) * 16 : id / 32 * 512 + (id % 32 ^ 2 * (id / 32 % 4)) * 16;
-    const int rows = TRANS_B ? b_left : k_left - id / 32, columns = TRANS_B ? k_left - id % 8 * 4 : b_left;
+    const int rows = TRANS_B ? c.b_left : c.k_left - id / 32, columns = TRANS_B ? c.k_left - id % 8 * 4 : c.b_left;
     const bool inside = rows > (b_chunks - 1) * b_chunk_step && columns >= 4;
 #pragma unroll
     for (int q = 0; q < b_chunks; ++q) {
-      const in_t* from = b + q * b_chunk_step * g.ldb;
+      const in_t* from = c.b + q * b_chunk_step * g.ldb;
       if (vectors_b && inside) {
         copy_16(to + q * 4096, from);
       } else {
@@ -221,58 +182,57 @@ struct Producer {
     }
   }
 
-  INLINE void fetch(int slot, int parity, Fetched& fetched) {
-    while (stages_left == 0) start_part();
-    phase_wait(empty(pages, slot), parity);
-    fetch_b(pages + slot * page_bytes + 2 * a_bytes);
-    phase_arrive_after_copies(full(pages, slot));
-    fetch_a(fetched);
-    a += TRANS_A ? tile_k * g.lda : tile_k;
-    b += TRANS_B ? tile_k : tile_k * g.ldb;
-    k_left -= tile_k;
-    --stages_left;
-  }
-
-  INLINE void store(char* page, unsigned barrier, const Fetched& fetched) const {
+  INLINE void store_a(char* page, const Fetched& fetched) const {
 #pragma unroll
     for (int q = 0; q < a_rows; ++q) {
-      const int row = TRANS_A ? id / 8 * a_rows + q : id / 8 + q * a_row_step;
+      const int row = a_row(id) + q * a_row_step;
       Vector<unsigned, 4> big, small;
+      unsigned lost = 0;
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         unsigned x, y;
         split(fetched.a[q][e], x, y);
+        lost |= lost_bits(fetched.a[q][e]);
         big[e] = x;
         small[e] = y;
       }
-      char* to = page + row * 128 + (id % 8 ^ row % 8) * 16;
+      if (lost) small[0] = 0x7fffffff;  // a NaN
+      char* to = page + row * 128 + (a_chunk(id) ^ row % 8) * 16;
       *reinterpret_cast<Vector<unsigned, 4>*>(to) = big;
       *reinterpret_cast<Vector<unsigned, 4>*>(to + a_bytes) = small;
     }
     publish_to_wgmma();
-    phase_arrive(barrier);
   }
 
-  INLINE void run(char* first_page) {
-    const int count = work.count(Grid(g));
+  INLINE void run(char* first_page) const {
+    Cursor next{Work(Grid(g)), whole.a, whole.b, 0, 0, 0, 0};
+    const int count = next.work.count(Grid(g));
+    if (count == 0) return;
+    start_part(next);
+    // A's loads run BUFFERS stages ahead, or nothing would hide their latency. One cursor does for both where it is 1.
+    Cursor ahead = next;
     Fetched fetched[BUFFERS];
-    int fetch_slot = 0, fetch_parity = 1, store_slot = 0, done = 0;
-    const auto fetch_next = [&](Fetched& into) {
-      fetch(fetch_slot, fetch_parity, into);
-      if (++fetch_slot == STAGES) fetch_slot = 0, fetch_parity ^= 1;
+    const auto fetch_ahead = [&](Fetched& into) __attribute__((always_inline)) {
+      fetch_a(BUFFERS == 1 ? next : ahead, into);
+      if constexpr (BUFFERS > 1) advance(ahead);
     };
 #pragma unroll
-    for (int i = 0; i + 1 < BUFFERS; ++i)
-      if (i < count) fetch_next(fetched[i]);
-    while (done < count) {
+    for (int i = 0; i < BUFFERS; ++i)
+      if (i < count) fetch_ahead(fetched[i]);
+    int slot = 0, parity = 1;
+    for (int first = 0; first < count; first += BUFFERS) {
 #pragma unroll
       for (int i = 0; i < BUFFERS; ++i) {
-        if (done + BUFFERS - 1 < count) fetch_next(fetched[(i + BUFFERS - 1) % BUFFERS]);
-        if (done < count) {
-          store(first_page + store_slot * page_bytes, full(pages, store_slot), fetched[i]);
-          if (++store_slot == STAGES) store_slot = 0;
-          ++done;
-        }
+        const int stage = first + i;
+        if (stage >= count) break;
+        phase_wait(empty(pages, slot), parity);
+        copy_b(next, pages + slot * page_bytes + 2 * a_bytes);
+        phase_arrive_after_copies(full(pages, slot));
+        store_a(first_page + slot * page_bytes, fetched[i]);
+        phase_arrive(full(pages, slot));
+        advance(next);
+        if (stage + BUFFERS < count) fetch_ahead(fetched[i]);
+        if (++slot == STAGES) slot = 0, parity ^= 1;
       }
     }
   }
@@ -308,6 +268,12 @@ INLINE void split_fragments(const float (&pairs)[8][2], Fragments& f) {
   for (int i = 0; i < 8; ++i)
 #pragma unroll
     for (int h = 0; h < 2; ++h) split(pairs[i][h], f.big[i / 2][i % 2 * 2 + h], f.small[i / 2][i % 2 * 2 + h]);
+}
+INLINE unsigned lost_bits(const float (&pairs)[8][2]) {
+  unsigned lost = 0;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) lost |= lost_bits(pairs[i][0]) | lost_bits(pairs[i][1]);
+  return lost;
 }
 INLINE void start_products(float (&d)[sums_count], const Fragments& f, unsigned page) {
   const auto big = swizzled_block(page), small = swizzled_block(page + a_bytes);
@@ -355,7 +321,7 @@ struct Consumer {
   const Args& g;
   Matrices whole;
   const acc_t* bias;
-  void* scratch;   // arrivals at each shared tile, for either warp-group; from scratch_stride on the parts
+  void* scratch;  // arrivals at each shared tile, for either warp-group; from scratch_stride on the parts
 
   /// Adds up the parts of a shared tile. True for the block that arrived last: `sums` is then complete.
   INLINE bool combine(const Part& part, float (&sums)[sums_count]) const {
@@ -371,24 +337,29 @@ struct Consumer {
       *reinterpret_cast<Vector<float, 4>*>(mine + i * consumers) = v;
     }
     const Grid grid(g);
-    const index stage = index(part.tile) * grid.stages;
-    const int first = grid.owner(stage), last = grid.owner(stage + grid.stages - 1);
+    const unsigned stage = unsigned(part.tile) * unsigned(grid.stages);
+    const int first = grid.owner(stage), last = grid.owner(stage + unsigned(grid.stages) - 1);
     int* counter = static_cast<int*>(scratch) + 2 * part.tile + group;
     any_of_group(group, false);  // all of the part is written
     bool is_last = false;
     if (id == 0) is_last = count_arrival(counter) == last - first;
     if (!any_of_group(group, is_last)) return false;
     if (id == 0) *counter = 0;
-#pragma unroll
-    for (int i = 0; i < sums_count; ++i) sums[i] = 0;
-    for (int block = first; block <= last; ++block) {
+    const auto add = [&](int block) __attribute__((always_inline)) {
       const float* from = at(block, block == first);
 #pragma unroll
       for (int i = 0; i < sums_count; i += 4) {
         const auto v = load_from_others(from + i * consumers);
 #pragma unroll
-      for (int e = 0; e < 4; ++e) sums[i + e] += v[e];
+        for (int e = 0; e < 4; ++e) sums[i + e] += v[e];
       }
+    };
+    if (last - first == 1) {  // of two parts the order does not matter, and one is in registers
+      add(first + last - block_id());
+    } else {
+#pragma unroll
+      for (int i = 0; i < sums_count; ++i) sums[i] = 0;
+      for (int block = first; block <= last; ++block) add(block);
     }
     return true;
   }
@@ -396,10 +367,10 @@ struct Consumer {
   INLINE void write(const Part& part, const float (&sums)[sums_count]) const {
     const int id = fresh_thread_id() % 128, group = fresh_thread_id() / 128;
     const Place at = place_of(part.tile, Grid(g));
-    const Matrices of = matrices(whole.a, whole.b, whole.c, whole.d, g, at.batch);
+    const Matrices of = matrices_at(at, whole, g);
     const index first_col = at.col + group * group_cols;
     const bool pairs_d = aligned_to(8, whole.d, g.ldd, g.d_inner, g.d_outer);  // stores of two
-    float probe = 0;  // 0 · x is 0, or NaN where x is infinite or NaN
+    float probe = 0;                                                           // 0 · x is 0, or NaN where x is infinite or NaN
 #pragma unroll
     for (int i = 0; i < sums_count; ++i) probe = multiply_add(sums[i], 0.0f, probe);
     if (any_of_group(group, probe != 0)) return compute_again(of, g, bias, at.row, first_col, id);
@@ -410,7 +381,7 @@ struct Consumer {
 #pragma unroll
     for (int j = 0; j < TILE_ROWS / 8; ++j)
 #pragma unroll
-    for (int e = 0; e < 2; ++e) {
+      for (int e = 0; e < 2; ++e) {
         const index row = first_row + 8 * j + e;
         if (row >= g.m) continue;
         out_t* d = of.d + row * g.ldd + col;
@@ -431,17 +402,20 @@ struct Consumer {
 
   INLINE void run(const char* first_page, unsigned pages) const {
     Work work{Grid(g)};
+    const int parts = work.parts(Grid(g));
     const int group = thread_id() / 128, warp = thread_id() / 32 % 4, lane = lane_id();
     int slot = 0, parity = 0;
-    Part part;
-    while (work.next(part, Grid(g))) {
+    for (int i = 0; i < same_in_warp(parts); ++i) {
+      const Part part = work.next(Grid(g));
       float sums[sums_count];
 #pragma unroll
       for (int i = 0; i < sums_count; ++i) sums[i] = 0;
+      unsigned lost = 0;
       float pairs[8][2];
       if (part.begin < part.end) {
         phase_wait(full(pages, slot), parity);
         read_b(first_page + slot * page_bytes + 2 * a_bytes, group, warp, lane, pairs);
+        lost = lost_bits(pairs);
       }
       for (int stage = part.begin; stage < part.end; ++stage) {
         float d[sums_count];
@@ -454,13 +428,14 @@ struct Consumer {
           phase_wait(full(pages, slot), parity);
           read_b(first_page + slot * page_bytes + 2 * a_bytes, group, warp, lane, pairs);
         }
+        lost |= lost_bits(pairs);
         wgmma_wait();
         phase_arrive(empty(pages, present));
 #pragma unroll
         for (int i = 0; i < sums_count; ++i) sums[i] += d[i];
       }
-      if (part.end - part.begin < Grid(g).stages && !combine(part, sums)) continue;
-      write(part, sums);
+      if (lost) sums[0] = __builtin_nanf("");
+      if (part.end - part.begin == Grid(g).stages || combine(part, sums)) write(part, sums);
     }
   }
 };
@@ -483,7 +458,7 @@ tf32x3(const in_t* a, const in_t* b, const out_t* c, out_t* d, const acc_t* bias
     fewer_registers<PRODUCER_REGISTERS>();
     const bool vectors_a = aligned_to(TRANS_A ? a_rows * 4 : 16, a, g.lda, g.a_inner, g.a_outer);
     const bool vectors_b = aligned_to(16, b, g.ldb, g.b_inner, g.b_outer);
-    Producer producer{g, whole, id - consumers, vectors_a, vectors_b, Work(Grid(g)), pages, a, b, 0, 0, 0, 0};
+    const Producer producer{g, whole, id - consumers, vectors_a, vectors_b, pages};
     producer.run(local.bytes);
   } else {
     more_registers<CONSUMER_REGISTERS>();

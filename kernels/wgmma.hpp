@@ -2,22 +2,23 @@
 //
 // A warp-group is 4 neighbouring warps. `wgmma` multiplies a 64×8 block that lies in its registers by an 8×N block that lies in local
 // memory, into 64×N sums in its registers: lane l of warp w (g = l / 4, t = l % 4) holds
-//   of the left block, rows 16w + g and 16w + g + 8, columns t and t + 4: left[0] (g, t), [1] (g + 8, t), [2] (g, t + 4), [3] (g + 8, t + 4);
-//   of the sums, columns 8j + 2t + {0, 1}: sums[4j + {0, 1}] of row g, sums[4j + {2, 3}] of row g + 8.
+//   of the left block, rows 16w + g and 16w + g + 8, columns t and t + 4: left[0] (g, t), [1] (g + 8, t), [2] (g, t + 4), [3] (g + 8, t +
+//   4); of the sums, columns 8j + 2t + {0, 1}: sums[4j + {0, 1}] of row g, sums[4j + {2, 3}] of row g + 8.
 #pragma once
 
 #include "device.hpp"
 
 // The registers of an instruction are named one by one: "%0,%1,…" in its text, "+f"(d[0]),… in its operands, ten by ten.
-#define TEN_NAMES(tens) "%" #tens "0,%" #tens "1,%" #tens "2,%" #tens "3,%" #tens "4,%" #tens "5,%" #tens "6,%" #tens "7,%" #tens "8,%" #tens "9"
+#define TEN_NAMES(tens) \
+  "%" #tens "0,%" #tens "1,%" #tens "2,%" #tens "3,%" #tens "4,%" #tens "5,%" #tens "6,%" #tens "7,%" #tens "8,%" #tens "9"
 #define NAMES_32 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9," TEN_NAMES(1) "," TEN_NAMES(2) ",%30,%31"
-#define NAMES_64 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9," TEN_NAMES(1) "," TEN_NAMES(2) "," TEN_NAMES(3) "," TEN_NAMES(4) "," TEN_NAMES(5) ",%60,%61,%62,%63"
+#define NAMES_64 \
+  "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9," TEN_NAMES(1) "," TEN_NAMES(2) "," TEN_NAMES(3) "," TEN_NAMES(4) "," TEN_NAMES(5) ",%60,%61,%62,%63"
 #define FOUR_SUMS(mode, d, i) mode(d[i]), mode(d[i + 1]), mode(d[i + 2]), mode(d[i + 3])
-#define SIXTEEN_SUMS(mode, d, i) \
-  FOUR_SUMS(mode, d, i), FOUR_SUMS(mode, d, i + 4), FOUR_SUMS(mode, d, i + 8), FOUR_SUMS(mode, d, i + 12)
+#define SIXTEEN_SUMS(mode, d, i) FOUR_SUMS(mode, d, i), FOUR_SUMS(mode, d, i + 4), FOUR_SUMS(mode, d, i + 8), FOUR_SUMS(mode, d, i + 12)
 #define SUMS_32(mode, d) SIXTEEN_SUMS(mode, d, 0), SIXTEEN_SUMS(mode, d, 16)
 #define SUMS_64(mode, d) SUMS_32(mode, d), SIXTEEN_SUMS(mode, d, 32), SIXTEEN_SUMS(mode, d, 48)
-#define WGMMA(shape, names, sums, first, second, third, fourth, fifth, accumulate)                                              \
+#define WGMMA(shape, names, sums, first, second, third, fourth, fifth, accumulate)                                             \
   asm volatile("{.reg .pred p; setp.ne.b32 p, " accumulate ", 0; wgmma.mma_async.sync.aligned." shape ".f32.tf32.tf32 {" names \
                "}, {" first "," second "," third "," fourth "}, " fifth ", p, 1, 1;}"                                          \
                : sums                                                                                                          \
@@ -58,6 +59,13 @@ inline int lane_id() {
   asm("mov.u32 %0, %%laneid;" : "=r"(id));
   return id;
 }
+/// A number that all lanes of a warp agree on, so that the compiler knows it too: loops around wgmma must not look as if lanes left them
+/// at different times, or its descriptors are computed in slow registers.
+inline int same_in_warp(int number) {
+  int same;
+  asm volatile("redux.sync.or.b32 %0, %1, 0xffffffff;" : "=r"(same) : "r"(number));
+  return same;
+}
 inline int thread_id() {
   int id;
   asm("mov.u32 %0, %%tid.x;" : "=r"(id));
@@ -90,9 +98,7 @@ inline void phase_init(unsigned barrier, int arrivals) {
   asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
 inline void phase_init_done() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
-inline void phase_arrive(unsigned barrier) {
-  asm volatile("{.reg .b64 s; mbarrier.arrive.shared.b64 s, [%0];}" ::"r"(barrier) : "memory");
-}
+inline void phase_arrive(unsigned barrier) { asm volatile("{.reg .b64 s; mbarrier.arrive.shared.b64 s, [%0];}" ::"r"(barrier) : "memory"); }
 /// Arrives when the asynchronous copies that this thread has issued so far are done.
 inline void phase_arrive_after_copies(unsigned barrier) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(barrier) : "memory");
@@ -144,7 +150,10 @@ inline bool any_of_group(int group, bool mine) {
 /// Adds to a counter in global memory; what this thread's warp-group wrote before its barrier is visible to whoever sees the sum.
 inline int count_arrival(int* counter) {
   int before;
-  asm volatile("fence.acq_rel.gpu; atom.global.add.relaxed.gpu.s32 %0, [%1], 1; fence.acq_rel.gpu;" : "=r"(before) : "l"(counter) : "memory");
+  asm volatile("fence.acq_rel.gpu; atom.global.add.relaxed.gpu.s32 %0, [%1], 1; fence.acq_rel.gpu;"
+               : "=r"(before)
+               : "l"(counter)
+               : "memory");
   return before;
 }
 /// Four floats that another block wrote, past this multiprocessor's own cache.
