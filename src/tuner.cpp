@@ -149,7 +149,8 @@ TuneOutcome outcome_of(const std::vector<Contender>& contenders, const Kernel& k
     return out;
   }
   out.noise = best->noise + (now ? now->noise : 0);
-  out.gain = now ? now->ratio / best->ratio : 1;
+  // By the median and by the least: where a kernel has two speeds (which core the caller sits on, say) one of them alone may mislead.
+  out.gain = now ? std::min(now->ratio / best->ratio, now->least / best->least) : 1;
   char text[160];
   if (best == now || out.gain < 1 + std::max(least_gain, 3 * out.noise)) {
     // Nothing better: the present choice stays, and is recorded as measured, so that a neighbouring class's record does not displace it.
