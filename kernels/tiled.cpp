@@ -45,10 +45,13 @@ constexpr int ITEMS = TILE_M * TILE_N;
 
 // Vector loads that need no alignment are split into single ones by the PTX back end, and are slow for elements below 4 bytes on
 // Intel GPUs: there it pays to look whether the addresses are aligned.
+//
+// Each work-item walks with a pointer of its own there, which saves PTX registers. Intel's graphics compiler (22.43) crashes on that
+// where a work-item has several chunks: it gets the sum written out, and finds the common part itself.
 #ifdef __NVPTX__
-constexpr bool PREFERS_ALIGNED = true;
+constexpr bool PREFERS_ALIGNED = true, OWN_POINTERS = true;
 #else
-constexpr bool PREFERS_ALIGNED = sizeof(in_t) < 4;
+constexpr bool PREFERS_ALIGNED = sizeof(in_t) < 4, OWN_POINTERS = false;
 #endif
 
 /// Which row (or column) of the block is number `i` of work-item `lane`: pieces of up to 4 stay together.
@@ -75,7 +78,7 @@ struct Operand {
   index ld;
   int outside;       // rows of the matrix from the block's first on: fewer than OUTER only in small matrices
   bool aligned;      // as far as it matters
-  const in_t* next;  // this work-item's first chunk of the next tile
+  const in_t* next;  // the next tile; with OWN_POINTERS, this work-item's first chunk of it
   Vector<in_t, WIDTH> chunks[EACH];
 
   SYCL_MAT_MEMBER Operand(const in_t* matrix, index ld_, index first, index extent, index begin, int item)
@@ -83,7 +86,7 @@ struct Operand {
     constexpr index bytes = WIDTH * sizeof(in_t);
     next = from + (ALONG_K ? begin : begin * ld);
     aligned = (reinterpret_cast<index>(next) | (ld * index(sizeof(in_t)))) % bytes == 0;
-    if constexpr (EVEN) next += line_of(item, 0) * ld + column_of(item, 0);
+    if constexpr (EVEN && OWN_POINTERS) next += line_of(item, 0) * ld + column_of(item, 0);
   }
   /// Whole tiles can be loaded by load(): no row is missing.
   SYCL_MAT_MEMBER bool simple() const { return outside == OUTER; }
@@ -113,7 +116,7 @@ struct Operand {
     next += ALONG_K ? index(TILE_K) : TILE_K * ld;
   }
   SYCL_MAT_MEMBER index offset(int item, int q) const {
-    return EVEN ? q * (ITEMS / PER_LINE) * ld : line_of(item, q) * ld + column_of(item, q);
+    return EVEN && OWN_POINTERS ? q * (ITEMS / PER_LINE) * ld : line_of(item, q) * ld + column_of(item, q);
   }
 
   /// The same for any tile, at k0. `inside` elements along k exist; the first `shared` were in the tile before and count as zeros.

@@ -22,43 +22,40 @@ int split_for(const Problem& p, const TileParams& t, index_t wanted) {
   return split;
 }
 
-// Intel GPUs. Nothing here spills: docs/intel-registers.md has what the compiler makes of each set, and docs/kernels.md why these.
-// A group of 256 work-items with 8×4 sums each moves the least local memory a multiply-add that 128 registers a thread allow; where
-// that leaves processors idle, 4×4 sums make smaller blocks.
+// Intel GPUs. Nothing here spills: docs/intel-registers.md has what the compiler makes of each set, docs/kernels.md the model behind
+// them. Local memory is what limits them: 64 bytes a clock for 64 multiply-adds. So A's rows are read once a sub-group, whose lanes
+// all want the same ones, and then come from registers.
 
 /// Float64 sums take two registers each: 4×4 of them fit if nothing is read ahead.
 constexpr TiledChoice intel_float64{{16, 16, 8, 4, 4, 2}, {.ahead = 0}};
 
-TiledChoice intel(const Problem& p, TiledChoice large, TiledChoice small, index_t wanted_groups) {
+TiledChoice intel(const Problem& p, TiledChoice large, int sub_group, index_t wanted_groups) {
+  const TiledChoice small{{16, 16, 16, 4, 4, 4}, {.local = 2}};
   TiledChoice choice = p.dtype == DType::float64 ? intel_float64 : blocks_of(p, large.params) < wanted_groups ? small : large;
-  choice.options.sub_group = small.options.sub_group;
+  choice.options.sub_group = sub_group;
   choice.options.split_k = split_for(p, choice.params, wanted_groups);
   return choice;
 }
 
+constexpr TiledChoice intel_8x4{{16, 16, 8, 8, 4, 4}, {.local = 2}}, intel_8x8{{8, 16, 8, 8, 8, 4}, {.local = 2}};
+
 // Gen9 (HD/UHD Graphics 6xx): a subslice of 8 execution units holds 448 work-items of SIMD8, so a group of 256 a subslice.
-TiledChoice intel_gen9(const Problem& p, const DeviceInfo& device) {
-  return intel(p, {{16, 16, 8, 8, 4, 8}, {}}, {{16, 16, 16, 4, 4, 4}, {}}, std::max(device.compute_units / 8, 1));
-}
+TiledChoice intel_gen9(const Problem& p, const DeviceInfo& device) { return intel(p, intel_8x4, 8, std::max(device.compute_units / 8, 1)); }
 
-// Iris Xe: 16 execution units and 128 KB of local memory a dual subslice.
+// Iris Xe: 16 execution units and 128 KB of local memory a dual subslice. The conversions of narrow types need registers too.
 TiledChoice intel_xe_lp(const Problem& p, const DeviceInfo& device) {
-  return intel(p, {{16, 16, 8, 8, 4, 8}, {}}, {{16, 16, 16, 4, 4, 4}, {}}, std::max(device.compute_units / 8, 1));
+  return intel(p, p.dtype == DType::float32 ? intel_8x8 : intel_8x4, 8, std::max(device.compute_units / 8, 1));
 }
 
-// Arc: 16 vector engines a core. Integer products take more registers than float ones there: nothing is read ahead.
-TiledChoice intel_xe_hpg(const Problem& p, const DeviceInfo& device) {
-  TiledChoice large{{16, 16, 8, 8, 4, 8}, {}};
-  if (p.dtype == DType::int8) large.options.ahead = 0;
-  return intel(p, large, {{16, 16, 16, 4, 4, 4}, {}}, std::max(device.compute_units / 8, 1));
-}
+// Arc: 16 vector engines a core.
+TiledChoice intel_xe_hpg(const Problem& p, const DeviceInfo& device) { return intel_xe_lp(p, device); }
 
-// Data Center GPU Max: 8 vector engines a core. The compiler takes SIMD32 where it may choose, and then spills.
+// Data Center GPU Max: 8 vector engines a core, with registers twice as wide. The compiler takes SIMD32 where it may choose, and spills.
 TiledChoice intel_xe_hpc(const Problem& p, const DeviceInfo& device) {
-  TiledChoice large{{16, 16, 8, 8, 4, 4}, {.order = 0, .ahead = 0}}, small{{16, 16, 16, 4, 4, 4}, {.sub_group = 16}};
-  if (p.dtype == DType::int8) large = small;
-  if (size_of(p.dtype) == 2) large.params.tile_m = 8;  // their conversions need the registers that more chunks would take
-  return intel(p, large, small, std::max(device.compute_units / 4, 1));
+  TiledChoice choice = intel(p, intel_8x8, 16, std::max(device.compute_units / 4, 1));
+  // Adding up the other groups' sums takes the last registers where a product needs more of them.
+  if (choice.options.split_k > 1 && (p.dtype == DType::float64 || p.dtype == DType::int8)) choice.params.batch_n = 2;
+  return choice;
 }
 
 /// Whether vectors of 16 bytes can be read along every line, if the arrays begin at such an address.
