@@ -24,7 +24,7 @@ print(imported - begin, time.perf_counter() - imported)
 
 #: constants that no package ships
 _NEW_TILES = "dict(kernel='tiled', params=sycl_mat.TileParams(8, 8, 12, 4, 4, 4))"
-_NEW_PACKS = "dict(kernel='packed', params=sycl_mat.PackParams(mr=5, nv=3))"
+_NEW_PACKS = "dict(kernel='packed', params=sycl_mat.PackParams(mr=5, nv=2))"
 
 
 @dataclass(frozen=True)
