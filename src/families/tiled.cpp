@@ -86,10 +86,13 @@ TiledChoice nvidia(const Problem& p, const DeviceInfo& device) {
   if (p.m <= 32) choice.params = {8, 16, 16, 4, 8, chunk};
   if (blocks <= 2) choice.params = {8, 8, 16, 4, 4, chunk};  // next to nothing but K: smaller blocks share it better
 
+  // Shares of K until every multiprocessor has a few groups, each deep enough to be worth its sums' way through memory.
+  const index_t enough = (choice.params == narrow.params ? 44 : 22) * processors;  // tenths of a group
+  const int most = blocks <= 2 ? 64 : 16;
   int& split = choice.options.split_k;
-  while (split < 64) {
+  while (split < most) {
     const index_t groups = blocks_of(p, choice.params) * split, depth = p.k / (split * 2);
-    if (groups * 10 > processors * 22 || depth < (groups * 2 <= processors ? 64 : 128)) break;
+    if (groups * 10 > enough || depth < (groups * 2 <= processors ? 64 : 128)) break;
     split *= 2;
   }
   return choice;
