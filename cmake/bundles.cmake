@@ -8,7 +8,8 @@ if(SYCL_MAT_BUNDLES AND EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/src/tools/make_bundl
   add_custom_command(
     OUTPUT "${SYCL_MAT_BUNDLE_FOLDER}/made.stamp"
     COMMAND "${CMAKE_COMMAND}" -DPROGRAM=$<TARGET_FILE:sycl_mat_bundles> -DFOLDER=${SYCL_MAT_BUNDLE_FOLDER}
-            -DCPU_DRIVER=${SYCLRuntime_CPU_DRIVER} -P "${CMAKE_CURRENT_LIST_DIR}/run_bundles.cmake"
+            -DCPU_DRIVER=${SYCLRuntime_CPU_DRIVER}
+            -DDATA=${CMAKE_CURRENT_SOURCE_DIR} -P "${CMAKE_CURRENT_LIST_DIR}/run_bundles.cmake"
     DEPENDS sycl_mat_bundles
     COMMENT "Compiling the shipped kernels to object bundles" VERBATIM)
   add_custom_target(sycl_mat_shipped_bundles ALL DEPENDS "${SYCL_MAT_BUNDLE_FOLDER}/made.stamp")

@@ -4,6 +4,7 @@ file(MAKE_DIRECTORY "${FOLDER}")
 if(CPU_DRIVER)
   set(ENV{OCL_ICD_FILENAMES} "${CPU_DRIVER}")
 endif()
+set(ENV{SYCL_MAT_DATA_DIR} "${DATA}")  # the constants in tuned/ decide what is planned
 set(ENV{SYCL_MAT_CACHE_DIR} "${FOLDER}.cache")
 execute_process(COMMAND "${PROGRAM}" "${FOLDER}" RESULT_VARIABLE result)
 file(REMOVE_RECURSE "${FOLDER}.cache")

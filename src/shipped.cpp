@@ -95,19 +95,24 @@ std::vector<std::string> shipped_architectures() {
   return names;
 }
 
+std::vector<ShippedProgram> usual_programs(const DeviceInfo& device, DType dtype) {
+  std::vector<ShippedProgram> out;
+  std::set<std::pair<std::string_view, Constants>> known;
+  for (const Usual& size : usual)
+    for (const int layout : {0, 1, 2, 3}) {
+      const Problem p = problem_of(size, dtype, layout & 2, layout & 1);
+      if (on_host(p, device, {})) continue;
+      const Plan plan = make_plan(p, device, {});
+      if (known.emplace(plan.kernel->name, plan.constants).second)
+        out.push_back({plan.kernel, plan.constants, device.architecture, plan.range, text_of(p)});
+    }
+  return out;
+}
+
 std::vector<ShippedProgram> shipped_programs() {
   std::vector<ShippedProgram> out;
   for (const Model& model : models()) {
-    const DeviceInfo device = model_device(model.architecture);
-    std::set<std::pair<std::string_view, Constants>> known;
-    for (const Usual& size : usual)
-      for (const int layout : {0, 1, 2, 3}) {
-        const Problem p = problem_of(size, DType::float32, layout & 2, layout & 1);
-        if (on_host(p, device, {})) continue;
-        const Plan plan = make_plan(p, device, {});
-        if (known.emplace(plan.kernel->name, plan.constants).second)
-          out.push_back({plan.kernel, plan.constants, std::string(model.architecture), plan.range, text_of(p)});
-      }
+    for (ShippedProgram& program : usual_programs(model_device(model.architecture), DType::float32)) out.push_back(std::move(program));
   }
   return out;
 }

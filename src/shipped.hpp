@@ -13,6 +13,9 @@ struct ShippedProgram {
   std::string problem;       ///< that problem, "1024×1024×1024 float32 nt"
 };
 
+/// The programs that a device's usual problems need.
+std::vector<ShippedProgram> usual_programs(const DeviceInfo& device, DType dtype);
+
 /// What the planner chooses, with default constants, for usual problems on each architecture that a SPIR-V bundle can serve.
 /// Every program once (per architecture). Deterministic.
 std::vector<ShippedProgram> shipped_programs();

@@ -16,7 +16,14 @@ int main(int argc, char** argv) try {
   DiskCache bundles(argv[1], DiskCache::Kind::shared);
   sycl::queue queue{sycl::property::queue::in_order{}};
   std::set<std::string> made;
-  for (const ShippedProgram& shipped : shipped_programs()) {
+  std::vector<ShippedProgram> wanted = shipped_programs();
+  // Most packages are built where they will run: its caches and its tuned constants are not those of the models.
+  for (const DeviceInfo& device : devices())
+    for (const DType dtype : {DType::float32, DType::float64}) {
+      if (dtype == DType::float64 && !device.has_fp64) continue;
+      for (ShippedProgram& program : usual_programs(device, dtype)) wanted.push_back(std::move(program));
+    }
+  for (const ShippedProgram& shipped : wanted) {
     const std::string source = render(*shipped.kernel, shipped.constants);
     const std::string key = object_key(*shipped.kernel, source);
     if (!made.insert(key).second) continue;
