@@ -213,39 +213,17 @@ void one_of_stack(const Problem& p, index_t number) {
   rows_of<In, Acc, Out>(p, x, readable_b<In, Acc>(p, x.b), 0, p.m);
 }
 
-/// Asks for a matrix of the stack before its turn: the hardware's prefetcher learns too late where a small matrix begins.
-void ask_for(const void* data, const Operand& o, index_t rows, index_t cols, index_t bytes) {
-#if defined(__GNUC__)
-  constexpr index_t line = 64;
-  const auto* begin = static_cast<const char*>(data);
-  if (o.transposed) std::swap(rows, cols);
-  if (o.ld == cols) cols *= rows, rows = 1;
-  for (index_t i = 0; i < rows; ++i)
-    for (index_t byte = 0; byte < cols * bytes; byte += line) __builtin_prefetch(begin + i * o.ld * bytes + byte);
-#endif
-}
-
 template <class In, class Acc, class Out>
 void part_of_stack(const Problem& p, index_t begin, index_t end) {
-  const index_t bytes = (p.m * p.k + p.k * p.n + p.m * p.n) * index_t{sizeof(In)};
-  const index_t ahead = std::clamp<index_t>(8192 / std::max<index_t>(bytes, 1), 1, 16);
-  for (index_t g = begin; g < end; ++g) {
-    if (g + ahead < p.batch()) {
-      const auto x = matrices<In, Out>(p, (g + ahead) / p.batch_inner, (g + ahead) % p.batch_inner);
-      ask_for(x.a, p.a, p.m, p.k, sizeof(In));
-      ask_for(x.b, p.b, p.k, p.n, sizeof(In));
-      ask_for(x.d, p.d, p.m, p.n, sizeof(Out));
-    }
-    one_of_stack<In, Acc, Out>(p, g);
-  }
+  for (index_t g = begin; g < end; ++g) one_of_stack<In, Acc, Out>(p, g);
 }
 
 template <class In, class Acc, class Out>
 void run_as(const Problem& p) {
-  const index_t products = p.m * p.n * p.k;
-  if (products < static_cast<index_t>(team_in_products) / 2 && p.batch_outer == 1 && p.batch_inner == 1)
+  const double products = double(p.m) * double(p.n) * double(p.k);
+  if (products < team_in_products / 2 && p.batch_outer == 1 && p.batch_inner == 1)
     return one_of_stack<In, Acc, Out>(p, 0);
-  const double one = double(products) * (sizeof(Acc) / 4.) + call_in_products;
+  const double one = products * (sizeof(Acc) / 4.) + call_in_products;
   const index_t batch = p.batch();
   if (double(batch) * one < team_in_products) {
     part_of_stack<In, Acc, Out>(p, 0, batch);
