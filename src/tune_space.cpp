@@ -5,6 +5,7 @@
 #include "params_fields.hpp"
 #include "params_pack.hpp"
 #include "params_tile.hpp"
+#include "shape_class.hpp"
 #include "sycl_mat/errors.hpp"
 
 namespace sycl_mat {
@@ -59,32 +60,44 @@ std::vector<int> values_worth_trying(std::string_view family, std::string_view n
   return {0, 1, 2};  // pack
 }
 
-/// Whether another point of the space means the same for all these problems: only the smallest value beyond the problem's size counts.
-bool duplicate(const Params& params, std::span<const Problem> problems, const std::vector<Dimension>& dimensions) {
-  index_t most_m = 0, most_n = 0, most_k = 0;
+/// The largest sizes among problems.
+Shape largest_sizes(std::span<const Problem> problems) {
+  Shape most;
   for (const Problem& p : problems) {
-    most_m = std::max(most_m, p.m);
-    most_n = std::max(most_n, p.n);
-    most_k = std::max(most_k, p.k);
+    most.m = std::max(most.m, p.m);
+    most.n = std::max(most.n, p.n);
+    most.k = std::max(most.k, p.k);
   }
-  const auto smaller_does = [&](std::size_t dimension, int value, index_t size) {
-    for (const int other : dimensions[dimension].values)
-      if (other > 0 && other < value && other >= size) return true;
-    return false;
+  return most;
+}
+
+/// The set that stands for all that mean the same for these problems: of blocks that hold a whole size, the smallest that does.
+Params canonical(Params params, const Shape& most, const std::vector<Dimension>& dimensions) {
+  const auto smallest = [&](std::size_t dimension, int& value, index_t size) {
+    for (const int other : dimensions[dimension].values)  // ascending
+      if (other > 0 && other < value && other >= size) {
+        value = other;
+        return;
+      }
   };
-  if (const auto* pack = std::get_if<PackParams>(&params)) {
-    if (smaller_does(2, pack->kc, most_k) || smaller_does(4, pack->nc, most_n)) return true;
-    if (pack->mc >= most_m && pack->mc > 0) return true;  // 0 says the same
-    return pack->mr > 1 && smaller_does(0, pack->mr, most_m);
-  }
-  if (const auto* tiled = std::get_if<TiledChoice>(&params)) {
-    const TileOptions& o = tiled->options;
-    const TileOptions standard;
+  if (auto* pack = std::get_if<PackParams>(&params)) {
+    smallest(0, pack->mr, most.m);
+    smallest(2, pack->kc, most.k);
+    smallest(4, pack->nc, most.n);
+    if (pack->mc >= most.m) pack->mc = 0;
+  } else if (auto* tiled = std::get_if<TiledChoice>(&params); tiled && !tiled->options.local) {
     // Without local memory its layout is of no consequence.
-    if (!o.local && (o.pad != standard.pad || o.a_transposed != standard.a_transposed)) return true;
-    return o.split_k > 1 && most_k / o.split_k < 2 * tiled->params.tile_k;
+    const TileOptions standard;
+    tiled->options.pad = standard.pad;
+    tiled->options.a_transposed = standard.a_transposed;
   }
-  return false;
+  return params;
+}
+
+/// Splits of K so fine that a part is hardly a tile.
+bool pointless(const Params& params, const Shape& most) {
+  const auto* tiled = std::get_if<TiledChoice>(&params);
+  return tiled && tiled->options.split_k > 1 && most.k / tiled->options.split_k < 2 * tiled->params.tile_k;
 }
 
 bool fits_registers(const TiledChoice& c, const DeviceInfo& device, DType dtype) {
@@ -118,7 +131,8 @@ Space make_space(const Kernel& kernel, std::span<const Problem> problems_, const
   // A kernel without constants has one point; so that the space is not of dimension zero it gets a name.
   if (dimensions.empty()) dimensions.push_back({"none", {0}});
   const std::vector<Problem> problems(problems_.begin(), problems_.end());
-  const auto valid = [family, problems, device, dimensions](const Values& values) {
+  const Shape most = largest_sizes(problems);
+  const auto valid = [family, problems, device, dimensions, most](const Values& values) {
     const Params params = make_params(family, values);
     const Problem& p = problems.front();
     if (const auto* pack = std::get_if<PackParams>(&params)) {
@@ -130,7 +144,7 @@ Space make_space(const Kernel& kernel, std::span<const Problem> problems_, const
       if (tiled->params.tile_m * tiled->params.tile_n < 16 || !fits_registers(*tiled, device, p.dtype)) return false;
       if (!broken_constraint(tiled->params, tiled->options, device, p.dtype).empty()) return false;
     }
-    return !duplicate(params, problems, dimensions);
+    return !pointless(params, most) && canonical(params, most, dimensions) == params;
   };
   return Space(dimensions, valid);
 }
@@ -139,14 +153,17 @@ Space make_space(const Kernel& kernel, std::span<const Problem> problems_, const
 
 TuneSpace::TuneSpace(const Kernel& kernel, std::span<const Problem> problems, const DeviceInfo& device, std::span<const Params> include,
                      std::span<const Restriction> restrictions)
-    : family_(kernel.params), space_(make_space(kernel, problems, device, include, restrictions)) {}
+    : family_(kernel.params),
+      problems_(problems.begin(), problems.end()),
+      space_(make_space(kernel, problems, device, include, restrictions)) {}
 
 Params TuneSpace::params(const Values& values) const { return make_params(family_, values); }
 
 std::optional<PointId> TuneSpace::point(const Params& params) const {
   if (family_of(params) != family_) return std::nullopt;
   Values values;
-  for (const ParamField& field : fields_of(params)) values.push_back(field.get(params));
+  const Params same = canonical(params, largest_sizes(problems_), space_.dimensions());
+  for (const ParamField& field : fields_of(same)) values.push_back(field.get(same));
   if (values.empty()) values.push_back(0);
   bool found = false;
   const PointId id = space_.id_of(values, found);

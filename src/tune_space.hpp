@@ -21,11 +21,12 @@ class TuneSpace {
 
   const Space& space() const { return space_; }
   Params params(const Values& values) const;
-  /// The point of a set, or none where a value is not in its list.
+  /// The point of a set, or of the one that means the same for these problems; none where a value is not in its list.
   std::optional<PointId> point(const Params& params) const;
 
  private:
   std::string_view family_;
+  std::vector<Problem> problems_;
   Space space_;
 };
 

@@ -1,0 +1,147 @@
+// The tuner's parts that run on the device: proofs that find what is wrong, final rounds that take it out, times that make sense.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "measure.hpp"
+#include "params_fields.hpp"
+#include "roofline.hpp"
+#include "shape_class.hpp"
+#include "sycl_mat/errors.hpp"
+#include "tune_final.hpp"
+#include "tune_space.hpp"
+
+namespace sycl_mat {
+namespace {
+
+Context::State& state() { return context().state(); }
+
+const Kernel& general() { return find_kernel(state().info.is_cpu() ? "packed" : "tiled"); }
+
+void expect_right(const Kernel& kernel, const TuneProblem& like) {
+  const Problem p = make_problem(like);
+  if (kernel.why_not && !kernel.why_not(p, state().info).empty()) return;
+  SCOPED_TRACE(std::string(kernel.name) + " " + std::string(name_of(like.dtype)));
+  EXPECT_EQ(prove(state(), kernel, kernel.defaults(p, state().info), like), "");
+}
+
+TEST(Prove, DefaultsAreRight) {
+  for (const Kernel& kernel : all_kernels()) expect_right(kernel, {64, 64, 64});
+  for (const DType dtype : {DType::float64, DType::bfloat16, DType::int8}) expect_right(general(), {64, 64, 64, 1, dtype});
+  expect_right(general(), {64, 64, 64, 1, DType::float32, true, false});
+  expect_right(general(), {64, 64, 64, 1, DType::float32, false, true});
+}
+
+TEST(Prove, StacksAreProvenAsStacks) {
+  const TuneProblem like{16, 16, 16, 100, DType::float32, false, false};
+  EXPECT_EQ(prove(state(), general(), general().defaults(make_problem(like), state().info), like), "");
+}
+
+/// A kernel whose launch leaves half of the groups out, as a wrong split would.
+Kernel half_done() {
+  Kernel broken = find_kernel("tiled_local");
+  broken.plan = [](const Kernel&, const Problem& p, const DeviceInfo& device, const Params& params) {
+    const Kernel& right = find_kernel("tiled_local");
+    Plan plan = right.plan(right, p, device, params);
+    for (std::size_t& size : plan.range.global) size = size > 64 ? size / 2 / 16 * 16 : size;
+    const std::size_t columns = plan.range.local[2];
+    if (plan.range.global[2] > columns) plan.range.global[2] -= columns;
+    return plan;
+  };
+  return broken;
+}
+
+TEST(Prove, FindsResultsThatWereLeftOut) {
+  const Kernel broken = half_done();
+  const TuneProblem like{64, 64, 64};
+  const std::string wrong = prove(state(), broken, broken.defaults(make_problem(like), state().info), like);
+  EXPECT_NE(wrong.find("wrong result for"), std::string::npos) << wrong;
+}
+
+TEST(FinalRounds, TakeOutWhatGivesAnotherResult) {
+  const TuneProblem t{128, 128, 128};
+  Workbench bench(state(), std::span(&t, 1));
+  const Problem p = bench.problem(t);
+  const Kernel broken = half_done();
+  const Kernel& right = find_kernel("tiled_local");
+  std::vector<Contender> contenders{{&right, right.defaults(p, state().info), 0, 1, 0, {}},
+                                    {&broken, broken.defaults(p, state().info), 0, 1, 0, {}}};
+  final_rounds(state(), bench, p, contenders, 0.05);
+  EXPECT_EQ(contenders[0].wrong, "");
+  EXPECT_GT(contenders[0].least, 0);
+  EXPECT_EQ(contenders[0].ratio, 1);
+  EXPECT_NE(contenders[1].wrong, "");
+}
+
+TEST(FinalRounds, SeeWhoIsFaster) {
+  const TuneProblem t{256, 256, 256};
+  Workbench bench(state(), std::span(&t, 1));
+  const Problem p = bench.problem(t);
+  const Kernel &slow = find_kernel("naive"), &fast = general();
+  std::vector<Contender> contenders{{&slow, slow.defaults(p, state().info), 0, 1, 0, {}},
+                                    {&fast, fast.defaults(p, state().info), 0, 1, 0, {}}};
+  final_rounds(state(), bench, p, contenders, 0.2);
+  ASSERT_EQ(contenders[1].wrong, "");
+  EXPECT_LT(contenders[1].ratio, 1);
+}
+
+TEST(TuneSpace, HoldsOnlySetsThatThePlannerTakes) {
+  for (const char* name : {"tiled", "packed"}) {
+    const Kernel& kernel = find_kernel(name);
+    const Problem p = make_problem({256, 256, 256});
+    if (!kernel.why_not(p, state().info).empty()) continue;
+    const Params defaults = kernel.defaults(p, state().info);
+    const TuneSpace space(kernel, std::span(&p, 1), state().info, std::span(&defaults, 1), {});
+    EXPECT_TRUE(space.point(defaults).has_value()) << name << ": the defaults must be a point of the space";
+    const auto points = space.space().points(300, 1);
+    EXPECT_GT(points.size(), 100u);
+    for (const PointId id : points) {
+      const Params params = space.params(space.space().values(id));
+      EXPECT_NO_THROW(kernel.plan(kernel, p, state().info, params)) << describe(params);
+      const double guess = guess_seconds(params, p, state().info);
+      EXPECT_TRUE(guess > 0 && std::isfinite(guess)) << describe(params);
+    }
+  }
+}
+
+TEST(TuneSpace, BlocksBeyondTheProblemAreOnePoint) {
+  const Kernel& kernel = find_kernel("packed");
+  const Problem p = make_problem({100, 100, 100});
+  if (!kernel.why_not(p, state().info).empty()) GTEST_SKIP();
+  const TuneSpace space(kernel, std::span(&p, 1), state().info, {}, {});
+  for (const PointId id : space.space().points(100000, 1)) {
+    const auto pack = std::get<PackParams>(space.params(space.space().values(id)));
+    EXPECT_LE(pack.kc, 128);  // the first that holds all of K
+    EXPECT_LT(pack.mc, 100);
+  }
+}
+
+TEST(Tune, RefusesNonsense) {
+  TuneOptions options;
+  options.problems = {{0, 4, 4}};
+  EXPECT_THROW(tune(context(), options), InputError);
+  options.problems = {{64, 64, 64}};
+  options.strategy = "luck";
+  EXPECT_THROW(tune(context(), options), InputError);
+}
+
+TEST(Trial, ConstraintsAreNamed) { EXPECT_THROW(try_params(context(), {64, 64, 64}, TiledChoice{{16, 16, 9, 4, 4, 4}, {}}), ParamsError); }
+
+TEST(Roofline, NothingIsFasterThanTheBound) {
+  const Roofline roof = measure_roofline(state(), DType::float32);
+  EXPECT_GT(roof.peak_gflops, 0);
+  EXPECT_GT(roof.triad_gbs, 0);
+  const TuneProblem t{512, 512, 512};
+  Workbench bench(state(), std::span(&t, 1));
+  const Problem p = bench.problem(t);
+  const Kernel& kernel = general();
+  Plan plan = kernel.plan(kernel, p, state().info, kernel.defaults(p, state().info));
+  plan.kernel = &kernel;
+  const double seconds = least_time(bench, plan, state().programs.get(kernel, plan.constants), p, 1e9);
+  const Bound limit = bound(roof, state().info, shape_of(p), p.dtype);
+  // Half: on a busy machine the ceiling may have been measured at a worse moment than the product.
+  EXPECT_GT(seconds, 0.5 * limit.seconds);
+}
+
+}  // namespace
+}  // namespace sycl_mat
