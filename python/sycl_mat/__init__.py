@@ -7,6 +7,8 @@ array([[3., 3., 3., 3.],
        [3., 3., 3., 3.]], dtype=float32)
 """
 
+from typing import TYPE_CHECKING, Any
+
 from . import _runtime
 
 _runtime.prepare()
@@ -46,7 +48,9 @@ from .errors import (
     SizeError,
     UnsupportedError,
 )
-from .tuning import TuneReport, tune
+
+if TYPE_CHECKING:
+    from .tuning import TuneReport, tune
 
 __all__ = [
     "Array",
@@ -85,3 +89,12 @@ __all__ = [
     "tune",
     "zeros",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The tuner is loaded when it is first asked for: few programs need it, all would wait for it."""
+    if name in ("TuneReport", "tune"):
+        from . import tuning
+
+        return getattr(tuning, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,8 +7,6 @@ site-packages), the usual prefixes are.
 
 from __future__ import annotations
 
-import ctypes
-import importlib.metadata
 import os
 import site
 import sys
@@ -33,8 +31,20 @@ def _prefixes() -> Iterator[Path]:
         yield Path(os.environ["CMPLR_ROOT"])
 
 
+def _beside(name: str) -> Path | None:
+    """The library in the <prefix>/lib above this package: an ordinary installation, where the module's run path leads too."""
+    folders = Path(__file__).resolve().parents
+    path = folders[3] / name if len(folders) > 3 else None
+    return path if path is not None and path.exists() else None
+
+
 def find_library(distribution: str, name: str) -> Path | None:
     """A shared library of an installed distribution, as an absolute path, or None."""
+    beside = _beside(name)
+    if beside is not None:
+        return beside
+    import importlib.metadata  # takes as long as the rest of the package: only where it is needed
+
     for candidate in importlib.metadata.distributions(name=distribution):
         for file in candidate.files or ():
             if file.name == name:
@@ -56,6 +66,8 @@ def onemkl_folders() -> list[str]:
 
 
 def _already_loadable(name: str) -> bool:
+    import ctypes
+
     try:
         ctypes.CDLL(name, mode=os.RTLD_NOLOAD)
     except OSError:
@@ -67,20 +79,29 @@ def prepare() -> None:
     """Loads the SYCL runtime and makes the CPU's driver known to the OpenCL loader. Changes nothing that the user has set."""
     if sys.platform != "linux":
         return
-    sycl = None
-    if not _already_loadable(SYCL_LIBRARY):
-        sycl = find_library("intel-sycl-rt", SYCL_LIBRARY)
-        if sycl is not None:
-            ctypes.CDLL(str(sycl), mode=ctypes.RTLD_GLOBAL)
     driver = find_library("intel-opencl-rt", CPU_DRIVER)
-    if driver is None:
+    if driver is not None:
+        # The loader reads OCL_ICD_FILENAMES as well as /etc/OpenCL/vendors, so other drivers of the machine stay visible.
+        known = [entry for entry in os.environ.get("OCL_ICD_FILENAMES", "").split(os.pathsep) if entry]
+        if not any(Path(entry).name == CPU_DRIVER for entry in known):
+            os.environ["OCL_ICD_FILENAMES"] = os.pathsep.join([*known, str(driver)])
+    if _beside(SYCL_LIBRARY) is not None and (driver is None or _beside(OPENCL_LOADER) is not None):
+        return  # the dynamic linker finds it
+    _load(driver)
+
+
+def _load(driver: Path | None) -> None:
+    """Loads the runtime from wherever it is, so that it is there when the native module asks for it."""
+    import ctypes
+
+    if _already_loadable(SYCL_LIBRARY):
         return
-    # The loader reads OCL_ICD_FILENAMES as well as /etc/OpenCL/vendors, so other drivers of the machine stay visible.
-    known = [entry for entry in os.environ.get("OCL_ICD_FILENAMES", "").split(os.pathsep) if entry]
-    if not any(Path(entry).name == CPU_DRIVER for entry in known):
-        os.environ["OCL_ICD_FILENAMES"] = os.pathsep.join([*known, str(driver)])
+    sycl = find_library("intel-sycl-rt", SYCL_LIBRARY)
+    if sycl is None:
+        return
+    ctypes.CDLL(str(sycl), mode=ctypes.RTLD_GLOBAL)
     # The runtime looks for the OpenCL loader beside itself: where pip put the two wheels into different folders, it must be loaded.
-    if sycl is not None and not (sycl.parent / OPENCL_LOADER).exists():
+    if driver is not None and not (sycl.parent / OPENCL_LOADER).exists():
         loader = driver.parent / OPENCL_LOADER
         if loader.exists():
             ctypes.CDLL(str(loader), mode=ctypes.RTLD_GLOBAL)

@@ -8,11 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 LAYOUTS = ("NN", "NT", "TN", "TT")
 
 
@@ -52,6 +47,11 @@ def squares(sizes: list[int]) -> list[Shape]:
 
 def read_shapes(path: Path) -> list[Shape]:
     """The shapes of a file like bench/shapes.toml. Raises ValueError that names the file and the group."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
     with path.open("rb") as file:
         try:
             content = tomllib.load(file)
