@@ -106,6 +106,7 @@ def explain_command(
     layout: Annotated[str, typer.Option(help="NN, NT, TN or TT: which operands are stored transposed")] = "NN",
     kernel: Annotated[str | None, typer.Option(help="force a kernel")] = None,
     backend: Annotated[str | None, typer.Option(help="sycl, onemkl or auto")] = None,
+    bound: Annotated[bool, typer.Option("--bound", help="also what the device could do at best, measured now (a second)")] = False,
 ) -> None:
     """Say what would run for a product of these sizes, and why."""
     kind = dtype_from_name(dtype)
@@ -120,6 +121,12 @@ def explain_command(
         console.print(f"[red]{error}[/red]", highlight=False)
         raise typer.Exit(1) from None
     console.print(str(explanation), highlight=False)
+    if bound and min(m, n, k) > 0:
+        limit = _core.bound((m, n, k, 1, dtype, layout[:1] == "T", layout[1:] == "T"), device)
+        console.print(
+            f"at most       {limit['gflops']:.0f} GFLOP/s, limited by the {limit['limit']} ({limit['intensity']:.0f} operations a byte)",
+            highlight=False,
+        )
 
 
 @app.command(name="first-call", epilog="Example: sycl-mat first-call --device cpu")
