@@ -162,7 +162,7 @@ TEST_F(Cpu, RegisterBlocks) {
     if (!broken_constraint(params, harness().info).empty()) continue;
     SCOPED_TRACE(to_string(params));
     check_shapes("packed", params, Case{.integers = true});
-    check_shapes("packed", params, Case{.trans_a = true, .trans_b = true});
+    if (mr * nv <= 12) check_shapes("packed", params, Case{.trans_a = true, .trans_b = true});  // every set is a program to compile
   }
 }
 
