@@ -12,6 +12,7 @@
 #include "bindings.hpp"
 #include "operands.hpp"
 #include "options.hpp"
+#include "without_gil.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -19,7 +20,7 @@ using namespace nb::literals;
 namespace sycl_mat::python {
 
 Memory::~Memory() {
-  const nb::gil_scoped_release released;
+  const WithoutGil released;
   if (context_) {
     try {
       context_->wait();
@@ -103,7 +104,7 @@ nb::object allocate(nb::handle shape, nb::handle dtype, nb::handle device, const
   std::unique_ptr<Memory> owner;
   void* data = nullptr;
   {
-    const nb::gil_scoped_release released;
+    const WithoutGil released;
     DeviceMemory allocation(context, bytes, kind);
     data = allocation.data();
     owner = std::make_unique<Memory>(std::move(allocation));
@@ -165,7 +166,7 @@ void bind_arrays(nb::module_& m) {
       [](nb::handle dst, nb::handle src, nb::handle device) {
         const MatrixView to = any_view(dst), from = any_view(src);
         Context& context = context_from(device);
-        const nb::gil_scoped_release released;
+        const WithoutGil released;
         copy(context, to, from);
       },
       "dst"_a, "src"_a, "device"_a.none(), nb::sig("def copy(dst: NDArray[Any], src: NDArray[Any], device: Device | str | None) -> None"),
@@ -198,7 +199,7 @@ void bind_arrays(nb::module_& m) {
       "wait",
       [](nb::handle device) {
         Context& context = context_from(device);
-        const nb::gil_scoped_release released;
+        const WithoutGil released;
         context.wait();
       },
       "device"_a.none(), nb::sig("def wait(device: Device | str | None) -> None"),

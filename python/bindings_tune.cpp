@@ -16,6 +16,7 @@
 #include "sweep.hpp"
 #include "sycl_mat/tuner.hpp"
 #include "tuning_db.hpp"
+#include "without_gil.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -172,7 +173,7 @@ nb::dict run_tuner(nb::list problems, nb::handle device, nb::handle progress, do
   Context& context = context_from(device);
   TuneReport report;
   {
-    const nb::gil_scoped_release released;
+    const WithoutGil released;
     report = tune(context, options);
   }
   return to_python(report);
@@ -184,7 +185,7 @@ nb::dict run_trial(nb::handle problem, nb::handle params, const std::string& ker
   Context& context = context_from(device);
   Trial t;
   {
-    const nb::gil_scoped_release released;
+    const WithoutGil released;
     t = try_params(context, p, wanted, kernel);
   }
   nb::dict d;
@@ -250,7 +251,7 @@ nb::dict roofline_of(nb::handle device, const std::string& dtype) {
   const DType type = dtype_named(dtype);
   Roofline r;
   {
-    const nb::gil_scoped_release released;
+    const WithoutGil released;
     r = measure_roofline(context.state(), type);
   }
   nb::dict d;
@@ -266,7 +267,7 @@ nb::dict bound_of(nb::handle problem, nb::handle device) {
   Context& context = context_from(device);
   Bound b;
   {
-    const nb::gil_scoped_release released;
+    const WithoutGil released;
     b = bound(measure_roofline(context.state(), p.dtype), context.device(), {p.m, p.n, p.k, p.batch}, p.dtype);
   }
   nb::dict d;
@@ -307,8 +308,7 @@ void bind_tune(nb::module_& m) {
     for (const auto& file : shipped_tuning_files()) files.push_back(file.string());
     return files;
   });
-  m.def(
-      "tuning_file_name", [](const std::string& fingerprint) { return tuning_file_name(fingerprint); }, "fingerprint"_a);
+  m.def("tuning_file_name", [](const std::string& fingerprint) { return tuning_file_name(fingerprint); }, "fingerprint"_a);
   m.def("read_tuning_file", &read_tuning, "file"_a);
   m.def(
       "merge_tuning_file",

@@ -4,6 +4,7 @@
 
 #include "bindings.hpp"
 #include "options.hpp"
+#include "without_gil.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -47,7 +48,7 @@ void bind_devices(nb::module_& m) {
       .def_ro("params", &KernelInfo::params, "the constants it has: none, tile or pack")
       .def("__repr__", [](const KernelInfo& k) { return "<sycl_mat.Kernel '" + k.name + "': " + k.summary + ">"; });
 
-  m.def("devices", &devices, nb::call_guard<nb::gil_scoped_release>(),
+  m.def("devices", &devices, nb::call_guard<WithoutGil>(),
         "Every SYCL device that ONEAPI_DEVICE_SELECTOR lets through, GPUs first. Empty: none was found.");
   m.def("kernels", &kernels, "Every kernel, in the order of the lessons; each can be forced by `kernel=name`.");
   m.def("last_kernel", &last_kernel, "Name of the kernel that this thread's last product ran; empty before the first.");

@@ -6,6 +6,7 @@
 
 #include "operands.hpp"
 #include "options.hpp"
+#include "without_gil.hpp"
 
 namespace nb = nanobind;
 
@@ -138,6 +139,14 @@ bool fits(PyArrayObject* out, const npy_intp* shape, int dimensions) {
          std::memcmp(PyArray_DIMS(out), shape, sizeof(npy_intp) * static_cast<std::size_t>(dimensions)) == 0;
 }
 
+/// Several elements in one place (a stride of zero): a result goes there by way of an array of its own, as in NumPy.
+bool shares_places(PyArrayObject* out) {
+  for (int i = 0; i < PyArray_NDIM(out); ++i) {
+    if (PyArray_STRIDE(out, i) == 0 && PyArray_DIM(out, i) > 1) return true;
+  }
+  return false;
+}
+
 /// The result; nullptr with no Python error set: not a plain call.
 PyObject* quick(const Arguments& slot) {
   if (!PyArray_CheckExact(slot[slot_a]) || !PyArray_CheckExact(slot[slot_b]) || !is_off(slot[slot_trans_a]) || !is_off(slot[slot_trans_b]))
@@ -162,7 +171,8 @@ PyObject* quick(const Arguments& slot) {
   } else {
     if (!PyArray_CheckExact(slot[slot_out])) return nullptr;
     out = reinterpret_cast<PyArrayObject*>(slot[slot_out]);
-    if (dtype_of(out) != out_type || !fits(out, shape, dimensions) || !PyArray_ISWRITEABLE(out) || !is_plain(out)) return nullptr;
+    if (dtype_of(out) != out_type || !fits(out, shape, dimensions) || !PyArray_ISWRITEABLE(out) || !is_plain(out) || shares_places(out))
+      return nullptr;
     const Extent written = extent_of(out);
     if (overlap(written, extent_of(a)) || overlap(written, extent_of(b))) return nullptr;
     result = nb::borrow(slot[slot_out]);
@@ -177,7 +187,7 @@ PyObject* quick(const Arguments& slot) {
   if (double(PyArray_SIZE(out)) * double(va.cols) < flops_worth_releasing) {
     gemm(where, va, vb, nullptr, vd, options);
   } else {
-    nb::gil_scoped_release release;
+    WithoutGil release;
     gemm(where, va, vb, nullptr, vd, options);
   }
   PyObject* returned = result.release().ptr();

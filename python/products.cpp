@@ -8,6 +8,7 @@
 #include "array.hpp"
 #include "operands.hpp"
 #include "options.hpp"
+#include "without_gil.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -90,7 +91,7 @@ class Pending {
   Pending(const Pending&) = delete;
   Pending& operator=(const Pending&) = delete;
   void wait() {
-    const nb::gil_scoped_release released;
+    const WithoutGil released;
     event_.wait();
   }
   bool done() const { return event_.done(); }
@@ -124,7 +125,7 @@ void bind_products(nb::module_& m) {
         p.options.wait = wait && !may_run_ahead({a, b, c, out, bias});
         Event event;
         {
-          nb::gil_scoped_release release;
+          WithoutGil release;
           event = gemm(*p.context, p.a, p.b, p.has_c ? &p.c : nullptr, p.d, p.options);
         }
         if (wait) return nb::none();
@@ -144,7 +145,7 @@ void bind_products(nb::module_& m) {
                                  max_device_memory);
         Explanation e;
         {
-          nb::gil_scoped_release release;
+          WithoutGil release;
           e = explain(*p.context, p.a, p.b, p.has_c ? &p.c : nullptr, p.d, p.options);
         }
         return explanation_as_dict(e);

@@ -65,6 +65,7 @@ Context::State::State(const sycl::device& device, DeviceInfo device_info)
       programs(queue, info) {}
 
 void Context::State::wait() {
+  if (registry().forked) forked_error();
   try {
     const std::uint64_t mark = pending.mark();
     queue.wait_and_throw();

@@ -94,8 +94,16 @@ void add_caches(DeviceInfo& info, const sycl::device& device) {
 #endif
 }
 
+/// Throws DeviceError where ONEAPI_DEVICE_SELECTOR makes no sense to the runtime.
 std::vector<sycl::device> all_devices() {
-  std::vector<sycl::device> all = sycl::device::get_devices();
+  std::vector<sycl::device> all;
+  try {
+    all = sycl::device::get_devices();
+  } catch (const sycl::exception& e) {
+    const char* filter = std::getenv("ONEAPI_DEVICE_SELECTOR");
+    throw DeviceError(std::string("the SYCL runtime could not list its devices: ") + e.what() +
+                      (filter ? std::string(" (ONEAPI_DEVICE_SELECTOR is '") + filter + "': unset it, or write for example '*:gpu')" : ""));
+  }
   std::stable_sort(all.begin(), all.end(), [](const sycl::device& a, const sycl::device& b) { return a.is_gpu() > b.is_gpu(); });
   return all;
 }

@@ -104,8 +104,11 @@ std::optional<std::vector<char>> DiskCache::read(std::string_view key) {
   std::error_code error;
   if (!fs::exists(folder_, error) || !prepare_folder()) return std::nullopt;
   const fs::path path = path_of(key);
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
+  const auto kind = fs::status(path, error).type();
+  if (kind == fs::file_type::not_found) return std::nullopt;
+  std::ifstream file;
+  if (kind == fs::file_type::regular) file.open(path, std::ios::binary);  // opening a pipe would wait for its writer
+  if (kind == fs::file_type::regular && !file) return std::nullopt;
   Header header{};
   const auto size = fs::file_size(path, error);
   const bool whole = !error && file.read(reinterpret_cast<char*>(&header), sizeof header) &&

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from . import _core
 from ._array import Array, Ndarray, upload
 from ._core import Device
-from .errors import UnsupportedError
+from .errors import InputError, UnsupportedError
 
 DeviceLike = Device | str | None
 MemoryName = Literal["device", "shared", "host"]
@@ -63,11 +63,24 @@ def _from_usm(x: Any) -> Array:
     interface = x.__sycl_usm_array_interface__
     if interface.get("version", 1) != 1:
         raise UnsupportedError(f"__sycl_usm_array_interface__ of version {interface['version']} is not known")
-    dtype = np.dtype(interface["typestr"])
-    pointer, read_only = interface["data"]
-    pointer += interface.get("offset", 0) * dtype.itemsize
-    strides = interface.get("strides")
-    shape = tuple(interface["shape"])
+    try:
+        dtype = np.dtype(interface["typestr"])
+        pointer, read_only = operator.index(interface["data"][0]), bool(interface["data"][1])
+        pointer += operator.index(interface.get("offset", 0)) * dtype.itemsize
+        shape = tuple(operator.index(extent) for extent in interface["shape"])
+        given = interface.get("strides")
+        strides = None if given is None else tuple(operator.index(stride) for stride in given)
+    except (KeyError, TypeError, IndexError) as error:
+        raise InputError(f"the __sycl_usm_array_interface__ of this {type(x).__name__} is malformed ({error!r})") from error
+    _check_dtype(dtype)
+    if not dtype.isnative:
+        raise UnsupportedError(f"arrays of {dtype} in another byte order are not supported")
+    if min(shape, default=0) < 0 or pointer < 0 or (strides is not None and len(strides) != len(shape)):
+        raise InputError(
+            f"the __sycl_usm_array_interface__ of this {type(x).__name__} makes no sense: shape {shape}, strides {strides}, data {pointer}"
+        )
+    if pointer % dtype.itemsize:
+        raise UnsupportedError(f"the memory of this {type(x).__name__} is not aligned for {dtype}")
     queue = interface.get("syclobj")
     for candidate in (queue, getattr(x, "sycl_queue", None)):
         wait = getattr(candidate, "wait", None)

@@ -653,3 +653,19 @@ class TestBuffers:
             array.__array__(np.float64, copy=False)
         half = sycl_mat.asarray(values.astype(ml_dtypes.bfloat16))
         np.testing.assert_array_equal(np.asarray(half), values.astype(ml_dtypes.bfloat16))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"strides": (0,)}, {"strides": ()}, {"shape": (-1, 3)}, {"shape": "x"}, {"data": (None, False)}, {"data": ()}, {"offset": 1.5}],
+    ids=str,
+)
+def test_a_malformed_usm_interface_is_refused(values: Any, changes: dict[str, Any]) -> None:
+    with pytest.raises(sycl_mat.InputError):
+        sycl_mat.asarray(Usm(sycl_mat.asarray(values), **changes))
+
+
+@pytest.mark.parametrize("typestr", ["|O", "<c8", ">f4"])
+def test_a_usm_interface_of_a_type_without_kernels_is_refused(values: Any, typestr: str) -> None:
+    with pytest.raises(sycl_mat.UnsupportedError):
+        sycl_mat.asarray(Usm(sycl_mat.asarray(values), typestr=typestr))

@@ -445,3 +445,13 @@ def test_number_of_threads() -> None:
     np.testing.assert_allclose(alone, a.astype(float) @ a, atol=1e-3)
     with pytest.raises(ValueError, match="threads"):
         sycl_mat.set_num_threads(-1, "cpu")
+
+
+def test_out_whose_elements_share_places() -> None:
+    storage = np.zeros(100, np.float32)
+    out = np.lib.stride_tricks.as_strided(storage, (4, 4), (16, 0))
+    a = np.eye(4, dtype=np.float32)
+    for product in (sycl_mat.matmul, sycl_mat.gemm):
+        storage[:] = 0
+        assert product(a, a, out=out) is out
+        assert storage[4:].any()

@@ -220,3 +220,44 @@ def test_a_bad_cache_folder_costs_time_only(trouble: str, tmp_path: "os.PathLike
             stream.write("not a folder")
     done = run(code, SYCL_MAT_CACHE_DIR=folder)
     assert done.returncode == 0, done.stderr
+
+
+def test_daemon_threads_do_not_abort_the_exit() -> None:
+    done = run(
+        """
+        import threading, time
+        import numpy as np, sycl_mat
+        a = np.ones((400, 400), "f4")
+        def forever():
+            while True:
+                sycl_mat.matmul(a, a)
+                sycl_mat.gemm(a, a, alpha=2.0)
+        for _ in range(3):
+            threading.Thread(target=forever, daemon=True).start()
+        time.sleep(0.5)
+        """
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_an_event_of_the_parent_is_an_error_in_the_child() -> None:
+    done = run(
+        """
+        import os
+        import numpy as np, sycl_mat
+        a = np.ones((1500, 1500), "f4")
+        event = sycl_mat.gemm(a, a, wait=False)
+        child = os.fork()
+        if child == 0:
+            try:
+                event.wait()
+                os._exit(0)  # it had finished before the fork
+            except sycl_mat.DeviceError as error:
+                os._exit(0 if "fork" in str(error) else 2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        event.wait()
+        """,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr

@@ -87,6 +87,17 @@ TEST_F(DiskCacheTest, SameFileNameOfAnotherKeyIsNotServed) {
   EXPECT_TRUE(warnings.empty());
 }
 
+TEST_F(DiskCacheTest, EntriesThatAreNoFiles) {
+  DiskCache cache(root_);
+  ASSERT_EQ(mkfifo(cache.path_of("pipe").c_str(), 0600), 0);  // opening it would wait for ever
+  EXPECT_EQ(cache.read("pipe"), std::nullopt);
+  EXPECT_EQ(warnings.size(), 1u);
+  EXPECT_TRUE(cache.write("pipe", payload_));
+  EXPECT_EQ(cache.read("pipe"), payload_);
+  fs::create_directory(cache.path_of("folder"));
+  EXPECT_EQ(cache.read("folder"), std::nullopt);
+}
+
 TEST_F(DiskCacheTest, UnusableFoldersCostOnlyTime) {
   std::ofstream(root_ / "file") << "not a folder";
   DiskCache cache(root_ / "file" / "folder");
