@@ -1,5 +1,5 @@
 """python -m sycl_mat: the same as the command sycl-mat."""
 
-from .cli import app
+from .cli import main
 
-app(prog_name="sycl-mat")
+main()

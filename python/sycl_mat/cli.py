@@ -110,16 +110,18 @@ def explain_command(
 ) -> None:
     """Say what would run for a product of these sizes, and why."""
     kind = dtype_from_name(dtype)
-    # Never touched: memory that nobody writes costs nothing.
-    a = np.empty((k, m) if layout[:1] == "T" else (m, k), kind)
-    b = np.empty((n, k) if layout[1:] == "T" else (k, n), kind)
     try:
+        # Never touched: memory that nobody writes costs nothing.
+        a = np.empty((k, m) if layout[:1] == "T" else (m, k), kind)
+        b = np.empty((n, k) if layout[1:] == "T" else (k, n), kind)
         explanation = explain(
             a, b, transpose_a=layout[:1] == "T", transpose_b=layout[1:] == "T", device=device, kernel=kernel, backend=backend
         )
     except Error as error:
         console.print(f"[red]{error}[/red]", highlight=False)
         raise typer.Exit(1) from None
+    except (ValueError, MemoryError) as error:  # NumPy's: such operands cannot be made
+        raise typer.BadParameter(f"operands of these sizes do not fit into memory ({error})") from None
     console.print(str(explanation), highlight=False)
     if bound and min(m, n, k) > 0:
         limit = _core.bound((m, n, k, 1, dtype, layout[:1] == "T", layout[1:] == "T"), device)
@@ -150,6 +152,16 @@ app.command(
     "sycl-mat bench --sizes 512,1024,2048,4096 --plot build/bench.png\n\n"
     "sycl-mat bench --shapes bench/shapes.toml --dtype float32,float64 --json build/bench.json",
 )(bench)
+
+
+def main() -> None:
+    """The command: a fault of the caller's or of the machine's is one line, not a traceback."""
+    try:
+        app(prog_name="sycl-mat")
+    except (Error, MemoryError) as error:
+        Console(stderr=True).print(f"[red]{error}[/red]", highlight=False)
+        raise SystemExit(1) from None
+
 
 for _module in ("cli_tune",):  # commands that live in files of their own: each has register(app)
     if importlib.util.find_spec(f"sycl_mat.{_module}"):

@@ -186,6 +186,8 @@ def bench(
         wanted = [shape for shape in wanted if shape.group in group]
     if not wanted:
         raise typer.BadParameter("there is no shape to measure")
+    if plot and plot.suffix not in (".png", ".svg", ".pdf"):
+        raise typer.BadParameter(f"a picture is a .png, .svg or .pdf file, not '{plot.suffix or plot.name}'")
     dtypes = dtype.split(",")
     chosen = _core.current_device(device)
     contenders = _contenders(device, chosen.type == "cpu", blog, tuning)

@@ -1,6 +1,8 @@
 """The command sycl-mat, as a user types it."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -100,3 +102,14 @@ def test_first_call() -> None:
     result = runner.invoke(app, ["first-call", "--repeats", "1"])
     assert result.exit_code == 0, result.output
     assert "warm cache" in result.output
+
+
+def test_faults_are_one_line() -> None:
+    too_large = runner.invoke(app, ["explain", "99999999999", "99999999999", "99999999999"])
+    assert too_large.exit_code == 2
+    assert "do not fit into memory" in too_large.output
+    assert runner.invoke(app, ["bench", "--sizes", "8", "--plot", "picture.xyz"]).exit_code == 2
+    run = subprocess.run([sys.executable, "-m", "sycl_mat", "bench", "--device", "nope"], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert "there is no SYCL device" in run.stderr
+    assert "Traceback" not in run.stderr
