@@ -8,17 +8,20 @@
 
 namespace sycl_mat::python {
 
-/// Gives the GIL away and takes it back. Unlike nanobind's, it never asks for it once the interpreter shuts down: there CPython up to 3.13
-/// ends a daemon thread by pthread_exit, which C++ destructors turn into an abort of the whole process. Such a thread sleeps instead, as it
-/// does from Python 3.14 on, until the process is gone.
+/// Gives the GIL away and takes it back. Where the interpreter shuts down meanwhile, CPython up to 3.13 ends the daemon thread that asks for
+/// the GIL by pthread_exit, and unwinding through nanobind's own class, whose destructor must not throw, aborts the whole process. Here such
+/// a thread sleeps until the process is gone, as every such thread does from Python 3.14 on.
 class WithoutGil {
  public:
   /// While the interpreter shuts down, only the thread that does it runs Python code: it keeps the lock.
   WithoutGil() : state_(shutting_down() ? nullptr : PyEval_SaveThread()) {}
   ~WithoutGil() {
     if (!state_) return;
-    while (shutting_down()) std::this_thread::sleep_for(std::chrono::hours(1));
-    PyEval_RestoreThread(state_);
+    try {
+      PyEval_RestoreThread(state_);
+    } catch (...) {  // no exception of anybody's: the thread is being unwound by pthread_exit
+      for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+    }
   }
   WithoutGil(const WithoutGil&) = delete;
   WithoutGil& operator=(const WithoutGil&) = delete;
