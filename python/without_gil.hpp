@@ -8,9 +8,9 @@
 
 namespace sycl_mat::python {
 
-/// Gives the GIL away and takes it back. Where the interpreter shuts down meanwhile, CPython up to 3.13 ends the daemon thread that asks for
-/// the GIL by pthread_exit, and unwinding through nanobind's own class, whose destructor must not throw, aborts the whole process. Here such
-/// a thread sleeps until the process is gone, as every such thread does from Python 3.14 on.
+/// Gives the GIL away and takes it back. Where the interpreter shuts down meanwhile, CPython up to 3.13 ends the daemon thread that asks
+/// for the GIL by pthread_exit, and unwinding through nanobind's own class, whose destructor must not throw, aborts the whole process. Here
+/// such a thread sleeps until the process is gone, as every such thread does from Python 3.14 on.
 class WithoutGil {
  public:
   /// While the interpreter shuts down, only the thread that does it runs Python code: it keeps the lock.

@@ -11,7 +11,7 @@ namespace sycl_mat {
 
 /// What matters of a device for a matrix product. Sizes are in bytes.
 struct DeviceInfo {
-  std::string name;      ///< as the driver reports it, trimmed
+  std::string name;  ///< as the driver reports it, trimmed
   std::string vendor;
   std::string platform;
   std::string backend;   ///< "opencl", "level_zero", "cuda", "hip"
@@ -36,7 +36,7 @@ struct DeviceInfo {
   bool usm_device = false;
   bool usm_host = false;
   bool usm_shared = false;
-  bool usm_system = false;   ///< ordinary pointers go to kernels as they are
+  bool usm_system = false;      ///< ordinary pointers go to kernels as they are
   bool unified_memory = false;  ///< the device shares the host's physical memory
 
   bool is_cpu() const { return type == "cpu"; }

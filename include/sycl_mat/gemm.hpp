@@ -19,12 +19,12 @@ enum class Precision : std::uint8_t { automatic, ieee, tf32 };
 
 struct GemmOptions {
   Epilogue epilogue;
-  std::string kernel;               ///< forced kernel, empty: the planner's choice; see kernels()
-  std::optional<Params> params;     ///< forced constants
-  std::string backend = "sycl";     ///< "sycl", "onemkl", "auto"
+  std::string kernel;            ///< forced kernel, empty: the planner's choice; see kernels()
+  std::optional<Params> params;  ///< forced constants
+  std::string backend = "sycl";  ///< "sycl", "onemkl", "auto"
   Precision precision = Precision::automatic;
   std::int64_t max_device_memory = 0;  ///< bytes that operands may take on a device with memory of its own, 0: what it has
-  bool wait = true;                 ///< false: return at once; operands must live until the event is done
+  bool wait = true;                    ///< false: return at once; operands must live until the event is done
 };
 
 /// The end of a product. Copies refer to the same one; an empty event is done.
@@ -56,15 +56,15 @@ inline Event matmul(Context& context, const MatrixView& a, const MatrixView& b, 
 struct Explanation {
   std::string device;
   std::string kernel;
-  std::string constants;       ///< as rendered into the kernel
-  std::string reason;          ///< why this kernel and these constants
-  std::string memory;          ///< zero copy, or what is copied and why
-  std::string program;         ///< where the program came from: compiled now, shipped, or cached
-  std::string launch_range;    ///< "global 2048×2048, local 16×16"
-  std::int64_t local_memory = 0;    ///< bytes a work-group holds
-  std::int64_t scratch = 0;         ///< bytes of device scratch
-  std::int64_t registers = -1;      ///< as the driver reports them, -1: it does not
-  std::int64_t spills = -1;         ///< bytes a work-item spills, -1: the driver does not say
+  std::string constants;          ///< as rendered into the kernel
+  std::string reason;             ///< why this kernel and these constants
+  std::string memory;             ///< zero copy, or what is copied and why
+  std::string program;            ///< where the program came from: compiled now, shipped, or cached
+  std::string launch_range;       ///< "global 2048×2048, local 16×16"
+  std::int64_t local_memory = 0;  ///< bytes a work-group holds
+  std::int64_t scratch = 0;       ///< bytes of device scratch
+  std::int64_t registers = -1;    ///< as the driver reports them, -1: it does not
+  std::int64_t spills = -1;       ///< bytes a work-item spills, -1: the driver does not say
 };
 Explanation explain(Context& context, const MatrixView& a, const MatrixView& b, const MatrixView* c, const MatrixView& d,
                     const GemmOptions& options = {});

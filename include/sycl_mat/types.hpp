@@ -12,12 +12,16 @@ enum class DType : std::uint8_t { float32, float64, float16, bfloat16, int8, int
 /// Bytes of one element.
 constexpr std::int64_t size_of(DType t) {
   switch (t) {
-    case DType::float64: return 8;
+    case DType::float64:
+      return 8;
     case DType::float32:
-    case DType::int32: return 4;
+    case DType::int32:
+      return 4;
     case DType::float16:
-    case DType::bfloat16: return 2;
-    case DType::int8: return 1;
+    case DType::bfloat16:
+      return 2;
+    case DType::int8:
+      return 1;
   }
   return 0;
 }

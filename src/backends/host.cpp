@@ -221,8 +221,7 @@ void part_of_stack(const Problem& p, index_t begin, index_t end) {
 template <class In, class Acc, class Out>
 void run_as(const Problem& p) {
   const double products = double(p.m) * double(p.n) * double(p.k);
-  if (products < team_in_products / 2 && p.batch_outer == 1 && p.batch_inner == 1)
-    return one_of_stack<In, Acc, Out>(p, 0);
+  if (products < team_in_products / 2 && p.batch_outer == 1 && p.batch_inner == 1) return one_of_stack<In, Acc, Out>(p, 0);
   const double one = products * (sizeof(Acc) / 4.) + call_in_products;
   const index_t batch = p.batch();
   if (double(batch) * one < team_in_products) {

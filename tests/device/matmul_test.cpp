@@ -10,9 +10,9 @@ namespace {
 using test::Case;
 using test::Guarded;
 
-const Case shapes[] = {{1, 1, 1},    {2, 3, 5},     {16, 16, 16}, {17, 31, 13},  {64, 64, 64},  {65, 63, 67},   {1, 100, 37}, {100, 1, 37},
-                       {97, 101, 1}, {1, 1, 1000},  {5, 7, 0},    {128, 96, 64}, {129, 97, 65}, {33, 257, 129}, {3, 3, 5000}, {200, 130, 70},
-                       {31, 65, 513}, {6, 64, 512}, {7, 65, 600}};
+const Case shapes[] = {{1, 1, 1},    {2, 3, 5},      {16, 16, 16},  {17, 31, 13}, {64, 64, 64},  {65, 63, 67},  {1, 100, 37},
+                       {100, 1, 37}, {97, 101, 1},   {1, 1, 1000},  {5, 7, 0},    {128, 96, 64}, {129, 97, 65}, {33, 257, 129},
+                       {3, 3, 5000}, {200, 130, 70}, {31, 65, 513}, {6, 64, 512}, {7, 65, 600}};
 
 template <class T>
 void run_all(const std::string& kernel) {
@@ -25,7 +25,8 @@ void run_all(const std::string& kernel) {
       const auto order = [&](int bit) { return layout & bit ? Order::columns : Order::rows; };
       const std::int64_t gap = layout % 3 == 0 ? 0 : layout % 3 == 1 ? 3 : 16;
       const bool flip = (layout + s.m) % 4 == 3;
-      Guarded<T> a(s.m, s.k, order(1), gap, flip), b(s.k, s.n, order(2), gap), c(s.m, s.n, Order::rows, gap), d(s.m, s.n, order(4), gap, flip);
+      Guarded<T> a(s.m, s.k, order(1), gap, flip), b(s.k, s.n, order(2), gap), c(s.m, s.n, Order::rows, gap),
+          d(s.m, s.n, order(4), gap, flip);
       std::normal_distribution<T> normal;
       for (auto* x : {&a, &b, &c, &d}) x->fill([&] { return normal(random); });
       GemmOptions options;

@@ -55,7 +55,8 @@ class Guarded {
           const std::size_t index = std::size_t(&at(i, j, g) - buffer_.data());
           now[index] = untouched_[index];
         }
-    EXPECT_EQ(std::memcmp(now.data(), untouched_.data(), now.size() * sizeof(T)), 0) << what << ": something outside the result was written";
+    EXPECT_EQ(std::memcmp(now.data(), untouched_.data(), now.size() * sizeof(T)), 0)
+        << what << ": something outside the result was written";
   }
   void expect_untouched(const std::string& what) {
     EXPECT_EQ(std::memcmp(buffer_.data(), untouched_.data(), buffer_.size() * sizeof(T)), 0) << what << ": an input was written";
@@ -104,7 +105,8 @@ void expect_product(Guarded<T>& a, Guarded<T>& b, Guarded<T>* c, Guarded<T>& d, 
         }
         const double error = std::fabs(static_cast<double>(d.at(i, j, g) - sum));
         if (!(error <= bound<T>(k, static_cast<double>(magnitude))) && ++wrong <= 3)  // a NaN must fail
-          ADD_FAILURE() << what << " at (" << g << ", " << i << ", " << j << "): " << d.at(i, j, g) << ", exact " << static_cast<double>(sum);
+          ADD_FAILURE() << what << " at (" << g << ", " << i << ", " << j << "): " << d.at(i, j, g) << ", exact "
+                        << static_cast<double>(sum);
       }
   EXPECT_EQ(wrong, 0) << what;
 }

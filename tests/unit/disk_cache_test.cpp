@@ -44,7 +44,7 @@ TEST_F(DiskCacheTest, ReadsWhatWasWritten) {
 TEST_F(DiskCacheTest, IsPrivate) {
   DiskCache cache(root_ / "folder");
   cache.write("key", payload_);
-  struct stat info {};
+  struct stat info{};
   ASSERT_EQ(stat((root_ / "folder").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 077, 0u);
   ASSERT_EQ(stat(cache.path_of("key").c_str(), &info), 0);
@@ -72,7 +72,8 @@ TEST_F(DiskCacheTest, EveryDamagedByteIsNoticed) {
 
 TEST_F(DiskCacheTest, TruncatedAndForeignFiles) {
   DiskCache cache(root_);
-  for (const std::string& content : {std::string(), std::string("x"), std::string(1000, '\0'), std::string("syclmat1") + std::string(16, '\xff')}) {
+  for (const std::string& content :
+       {std::string(), std::string("x"), std::string(1000, '\0'), std::string("syclmat1") + std::string(16, '\xff')}) {
     std::ofstream(cache.path_of("key"), std::ios::binary) << content;
     EXPECT_EQ(cache.read("key"), std::nullopt);
   }

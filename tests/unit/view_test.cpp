@@ -17,14 +17,16 @@ float storage[4096];
 MatrixView matrix(std::int64_t rows, std::int64_t cols) { return row_major(storage, rows, cols); }
 MatrixView column_major(std::int64_t rows, std::int64_t cols) { return matrix(cols, rows).transposed(); }
 
-Problem problem_of(const MatrixView& a, const MatrixView& b, const MatrixView& d, const GemmOptions& options = {}, const MatrixView* c = nullptr) {
+Problem problem_of(const MatrixView& a, const MatrixView& b, const MatrixView& d, const GemmOptions& options = {},
+                   const MatrixView* c = nullptr) {
   Operands o = check(a, b, c, d, options);
   collapse_batch(o);
   return make_problem(o, options);
 }
 
 template <class Error>
-std::string message_of(const MatrixView& a, const MatrixView& b, const MatrixView& d, const GemmOptions& options = {}, const MatrixView* c = nullptr) {
+std::string message_of(const MatrixView& a, const MatrixView& b, const MatrixView& d, const GemmOptions& options = {},
+                       const MatrixView* c = nullptr) {
   try {
     check(a, b, c, d, options);
   } catch (const Error& e) {
@@ -47,7 +49,8 @@ TEST(Check, ResultMustFit) {
 
 TEST(Check, NegativeAndEnormousSizes) {
   EXPECT_NE(message_of<SizeError>(matrix(-1, 4), matrix(4, 6), matrix(-1, 6)), "no error");
-  MatrixView a = matrix(std::int64_t(1) << 40, std::int64_t(1) << 40), b = matrix(std::int64_t(1) << 40, 1), d = matrix(std::int64_t(1) << 40, 1);
+  MatrixView a = matrix(std::int64_t(1) << 40, std::int64_t(1) << 40), b = matrix(std::int64_t(1) << 40, 1),
+             d = matrix(std::int64_t(1) << 40, 1);
   EXPECT_NE(message_of<SizeError>(a, b, d), "no error");
   a = matrix(4, 4);
   a.row_stride = std::numeric_limits<std::int64_t>::max() / 2;
