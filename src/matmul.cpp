@@ -83,13 +83,17 @@ Event multiply_on_device(Context::State& context, const Operands& o, const GemmO
   return Event(std::move(product));
 }
 
-Event multiply(Context::State& context, const Operands& o, const GemmOptions& options) {
-  if (on_host(make_problem(first_slice(o), options), context.info, options) && host_reachable(context, o)) {
+/// `first`: the problem of the first slice; the others have the same sizes.
+Event multiply(Context::State& context, const Operands& o, const Problem& first, const GemmOptions& options) {
+  if (on_host(first, context.info, options) && host_reachable(context, o)) {
     multiply_on_host(context, o, options);
     return {};
   }
   if (stack_exceeds_memory(context, o, options)) {
-    for (std::int64_t i = 0; i < o.d.batch.front().extent; ++i) multiply(context, slice_at(o, i), options).wait();
+    for (std::int64_t i = 0; i < o.d.batch.front().extent; ++i) {
+      const Operands slice = slice_at(o, i);
+      multiply(context, slice, make_problem(first_slice(slice), options), options).wait();
+    }
     return {};
   }
   if (const auto sizes = block_sizes(context, o, options)) {
@@ -107,8 +111,9 @@ Event gemm(Context& where, const MatrixView& a, const MatrixView& b, const Matri
   if (is_empty(operands.d)) return {};
   collapse_batch(operands);
   try {
-    trace(make_problem(first_slice(operands), options));
-    return multiply(context, operands, options);
+    const Problem problem = make_problem(first_slice(operands), options);
+    trace(problem);
+    return multiply(context, operands, problem, options);
   } catch (const sycl::exception& e) {
     rethrow(e, context.info);
   }
