@@ -173,34 +173,40 @@ SYCL_MAT_CALL void pack_panel(const in_t* b, index ldb, acc_t* panel, int kc, in
 template <int R>
 SYCL_MAT_CALL void row_panel(const acc_t* a, index lda, const in_t* b, index ldb, acc_t* packed, int kc, int nc, bool ready,
                              const Target& t, index i, index j0) {
+  // Every shape of register block appears once: each is a twentieth of the time that the driver needs to build the program.
+  const bool packed_before = !b_in_place || (PACK != 0 && ready);
   int j = 0;
-  if constexpr (b_in_place) {
-    const acc_t* in_place = reinterpret_cast<const acc_t*>(b);
-    if constexpr (PACK == 2 && R >= MR - 1) {
-      if (!ready)
-        for (; j + NR <= nc; j += NR) register_block<R, NV, true>(a, lda, in_place + j, ldb, packed + index(j) * kc, kc, t, i, j0 + j, NR);
-    }
-    const bool use_packed = PACK != 0 && ready;
-    const index b_ld = use_packed ? NR : ldb, step = use_packed ? index(NR) * kc : NR;
-    const acc_t* panel = (use_packed ? packed : in_place) + j / NR * step;
-    for (; j + NR <= nc; j += NR, panel += step) register_block<R, NV, false>(a, lda, panel, b_ld, nullptr, kc, t, i, j0 + j, NR);
-  } else {
-    for (; j + NR <= nc; j += NR) {
-      if (PACK == 2 && !ready) pack_panel(b + (TRANS_B ? j * ldb : j), ldb, packed + index(j) * kc, kc, NR);
-      register_block<R, NV, false>(a, lda, packed + index(j) * kc, NR, nullptr, kc, t, i, j0 + j, NR);
-    }
-  }
-  if (j >= nc) return;
-  // The last panel is always packed: reading it in place would pass the end of B's rows.
-  const int cols = nc - j, width = panel_width(cols);
+  if constexpr (b_in_place && PACK == 2 && R >= MR - 1)
+    if (!ready)
+      for (; j + NR <= nc; j += NR)
+        register_block<R, NV, true>(a, lda, reinterpret_cast<const acc_t*>(b) + j, ldb, packed + index(j) * kc, kc, t, i, j0 + j, NR);
   const acc_t* panel = packed + index(j) * kc;
-  if constexpr (NV > 1)
-    if (width == WIDTH) return register_block<R, 1, false>(a, lda, panel, width, nullptr, kc, t, i, j0 + j, cols);
+  int width = NR, cols = NR;
+  for (; j < nc; j += NR, panel += index(NR) * kc) {
+    const acc_t* from = panel;
+    index b_ld = NR;
+    if (nc - j < NR) {  // this panel is always packed: reading it in place would pass the end of B's rows
+      cols = nc - j;
+      width = panel_width(cols);
+      if (width < NR) break;
+    } else if (!packed_before) {
+      from = reinterpret_cast<const acc_t*>(b) + j;
+      b_ld = ldb;
+    } else if (!b_in_place && PACK == 2 && !ready) {
+      pack_panel(b + (TRANS_B ? j * ldb : j), ldb, packed + index(j) * kc, kc, NR);
+    }
+    register_block<R, NV, false>(a, lda, from, b_ld, nullptr, kc, t, i, j0 + j, cols);
+  }
+  if (width == NR) return;
+  // What is left are at most three vectors: two, one, or both.
+  int done = 0;
   if constexpr (NV > 2)
-    if (width == 2 * WIDTH) return register_block<R, 2, false>(a, lda, panel, width, nullptr, kc, t, i, j0 + j, cols);
-  if constexpr (NV > 3)
-    if (width == 3 * WIDTH) return register_block<R, 3, false>(a, lda, panel, width, nullptr, kc, t, i, j0 + j, cols);
-  register_block<R, NV, false>(a, lda, panel, width, nullptr, kc, t, i, j0 + j, cols);
+    if (width >= 2 * WIDTH) {
+      register_block<R, 2, false>(a, lda, panel, width, nullptr, kc, t, i, j0 + j, min(cols, 2 * WIDTH));
+      done = 2 * WIDTH;
+    }
+  if constexpr (NV > 1)
+    if (done < width) register_block<R, 1, false>(a, lda, panel + done, width, nullptr, kc, t, i, j0 + j + done, cols - done);
 }
 
 template <int R>

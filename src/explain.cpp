@@ -49,8 +49,7 @@ Explanation explain(Context& where, const MatrixView& a, const MatrixView& b, co
       const Staging staging(context, operands, Staging::Where::host);
       out.kernel = host::name;
       out.memory = staging.description();
-      out.reason =
-          options.kernel == host::name ? "the caller chose the host path" : "so small that a launch would cost more than the product";
+      out.reason = why_on_host(shape, context.info, options);
       return out;
     }
     const Staging staging(context, operands, Staging::Where::device);

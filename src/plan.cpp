@@ -24,31 +24,11 @@ Plan with(const Kernel& kernel, const Problem& p, const DeviceInfo& device, cons
   return plan;
 }
 
-/// The plan that a measurement suggests, or none where its constants do not fit this problem.
-std::optional<Plan> tuned(const Kernel& kernel, const TunedMatch& match, const Problem& p, const DeviceInfo& device) {
-  if (!why_not(kernel, p, device).empty()) return std::nullopt;
-  try {
-    const bool defaults = std::holds_alternative<std::monostate>(match.params);  // they were measured to be the best
-    return with(kernel, p, device, defaults ? kernel.defaults(p, device) : match.params, match.reason);
-  } catch (const ParamsError&) {  // measured for a neighbouring shape, or by an earlier version of the kernel
-    return std::nullopt;
-  }
-}
-
 Plan with_onemkl(std::string reason) {
   Plan plan;
   plan.backend = onemkl::name;
   plan.reason = std::move(reason);
   return plan;
-}
-
-Plan with_named_kernel(const Kernel& kernel, const Problem& p, const DeviceInfo& device, const GemmOptions& options) {
-  if (const std::string reason = why_not(kernel, p, device); !reason.empty())
-    throw UnsupportedError("the kernel \"" + std::string(kernel.name) + "\" cannot compute this product: " + reason);
-  if (options.params) return with(kernel, p, device, *options.params, "the caller chose the constants");
-  if (const auto match = lookup(p, device, kernel.name))
-    if (auto plan = tuned(kernel, *match, p, device)) return *std::move(plan);
-  return with(kernel, p, device, kernel.defaults(p, device), "the caller chose the kernel; its default constants for this device");
 }
 
 const Kernel& preferred(const Problem& p, const DeviceInfo& device) {
@@ -63,6 +43,89 @@ const Kernel& preferred(const Problem& p, const DeviceInfo& device) {
   if (best) return *best;
   throw UnsupportedError("no kernel computes a " + std::string(name_of(p.dtype)) + " product on " + device.name +
                          "; device=\"cpu\" may, or another dtype (sycl_mat.kernels() lists them).");
+}
+
+using Match = std::shared_ptr<const TunedMatch>;
+
+Match find(const Problem& p, const DeviceInfo& device, Records records, std::string_view kernel = {}) {
+  if (records == Records::none) return nullptr;
+  return records == Records::all ? lookup(p, device, kernel) : lookup_shipped(p, device, kernel);
+}
+
+/// What is taken where nothing was measured: a rule of sizes.
+std::string_view by_rule(const Problem& p, const DeviceInfo& device) {
+  return host::preferred(p, device) ? host::name : preferred(p, device).name;
+}
+
+bool able(std::string_view name, const Problem& p, const DeviceInfo& device) {
+  // Activations element by element are what the host path is slow at, and measurements are of plain products.
+  if (name == host::name)
+    return device.is_cpu() && p.precision != Precision::tf32 && p.epilogue.activation <= Activation::relu;
+  for (const Kernel& kernel : all_kernels())
+    if (kernel.name == name) return why_not(kernel, p, device).empty();
+  return false;  // of a version to come
+}
+
+struct Named {
+  std::string_view kernel;
+  Match because;  ///< the record that decided, null: the rule did
+};
+
+/// Which kernel. A record that says what the rule says leaves it to the rule: at a neighbouring size that may be another kernel.
+Named which(const Problem& p, const DeviceInfo& device, Records records) {
+  const std::string_view rule = by_rule(p, device);
+  const Match match = find(p, device, records);
+  if (!match || !able(match->kernel, p, device)) return {rule, nullptr};
+  // A record that was not measured beside the host path says nothing about it.
+  const bool counts = match->fastest ? !match->instead_of.empty() || match->shape == shape_of(p)
+                                     : rule != host::name && match->kernel != host::name;
+  return counts ? Named{match->kernel, match} : Named{rule, nullptr};
+}
+
+/// The record that has the constants for a kernel, null where there is none or its constants do not fit this problem.
+Match constants_of(const Kernel& kernel, const Problem& p, const DeviceInfo& device, Records records) {
+  Match match = find(p, device, records, kernel.name);
+  if (!match || std::holds_alternative<std::monostate>(match->params)) return match;  // the defaults were measured to be the best
+  try {
+    kernel.plan(kernel, p, device, match->params);
+  } catch (const ParamsError&) {  // measured for a neighbouring shape, or by an earlier version of the kernel
+    return nullptr;
+  }
+  return match;
+}
+
+/// `because`: why this kernel; empty: there was nothing to say.
+Choice with_constants(const Kernel& kernel, const Match& match, const Problem& p, const DeviceInfo& device, const std::string& because,
+                      const std::string& otherwise) {
+  Choice choice{kernel.name, kernel.defaults(p, device), otherwise};
+  if (match) {
+    if (!std::holds_alternative<std::monostate>(match->params)) choice.params = match->params;
+    choice.reason = match->reason;
+  }
+  if (!because.empty() && because != choice.reason) choice.reason = because + "; constants: " + choice.reason;
+  return choice;
+}
+
+constexpr std::string_view from_properties = "nothing measured for this device: constants from its properties";
+
+Choice choose_kernel(const Kernel& kernel, const std::string& because, const Problem& p, const DeviceInfo& device, Records records) {
+  return with_constants(kernel, constants_of(kernel, p, device, records), p, device, because, std::string(from_properties));
+}
+
+/// As choose(), for a product that is launched, whatever the host path could do.
+Choice choose_launched(const Problem& p, const DeviceInfo& device, Records records) {
+  const Named named = which(p, device, records);
+  const Kernel& kernel = named.kernel == host::name ? preferred(p, device) : find_kernel(named.kernel);
+  return choose_kernel(kernel, named.kernel != host::name && named.because ? named.because->reason : "", p, device, records);
+}
+
+Plan with_named_kernel(const Kernel& kernel, const Problem& p, const DeviceInfo& device, const GemmOptions& options) {
+  if (const std::string reason = why_not(kernel, p, device); !reason.empty())
+    throw UnsupportedError("the kernel \"" + std::string(kernel.name) + "\" cannot compute this product: " + reason);
+  if (options.params) return with(kernel, p, device, *options.params, "the caller chose the constants");
+  const Choice choice = with_constants(kernel, constants_of(kernel, p, device, Records::all), p, device, "",
+                                       "the caller chose the kernel; its default constants for this device");
+  return with(kernel, p, device, choice.params, choice.reason);
 }
 
 void check_backend(const GemmOptions& options) {
@@ -83,24 +146,39 @@ Plan onemkl_or_ours(const Problem& p, const DeviceInfo& device, GemmOptions opti
   return plan;
 }
 
-/// The plan of the fastest that was measured. A record of oneMKL counts where the caller leaves the backend open; one of a kernel that
-/// this version does not have counts nowhere.
-std::optional<Plan> measured(const Problem& p, const DeviceInfo& device, const GemmOptions& options) {
-  auto match = lookup(p, device);
-  if (!match) return std::nullopt;
-  if (match->kernel == onemkl::name) {
-    if (options.backend == "auto" && onemkl::usable() && onemkl::why_not(p).empty()) return with_onemkl(match->reason);
-    match = lookup(p, device, preferred(p, device).name);
-    if (!match) return std::nullopt;
-  }
-  for (const Kernel& kernel : all_kernels())
-    if (kernel.name == match->kernel)
-      if (auto plan = tuned(kernel, *match, p, device)) return plan;
-  // The fastest cannot do this very product (its precision, say): the kernel that is taken then may have a record of its own.
-  const Kernel& other = preferred(p, device);
-  if (other.name == match->kernel) return std::nullopt;
-  match = lookup(p, device, other.name);
-  return match ? tuned(other, *match, p, device) : std::nullopt;
+/// The record that says oneMKL is faster than ours, for callers who leave the backend open; null: ours it is.
+Match onemkl_measured(const Problem& p, const DeviceInfo& device, const GemmOptions& options) {
+  if (options.backend != "auto" || !options.kernel.empty() || options.params) return nullptr;
+  const Match theirs = lookup(p, device, onemkl::name);
+  if (!theirs) return nullptr;
+  const Match ours = theirs->fastest ? nullptr : lookup(p, device);  // an early record does not say
+  if (!theirs->fastest.value_or(!ours || theirs->gflops > ours->gflops)) return nullptr;
+  return onemkl::usable() && onemkl::why_not(p).empty() ? theirs : nullptr;
+}
+
+/// Multiply-adds below which the rule alone decides: to ask would take too large a part of the product's time.
+constexpr double worth_asking = 1e5;
+
+/// What this thread asked last: a product in a loop asks the same again and again.
+struct Remembered {
+  Shape shape;
+  const void* device = nullptr;
+  std::uint64_t generation = 0;
+  int kind = -1;
+  bool host = false;
+};
+
+bool host_chosen(const Problem& p, const DeviceInfo& device) {
+  const Shape shape = shape_of(p);
+  const int kind = static_cast<int>(p.dtype) | p.a.transposed << 4 | p.b.transposed << 5 | static_cast<int>(p.precision) << 6 |
+                   static_cast<int>(p.epilogue.activation) << 8 | static_cast<int>(p.has_epilogue()) << 12;
+  constexpr std::size_t count = 32;
+  thread_local Remembered remembered[count];
+  Remembered& r = remembered[(static_cast<std::size_t>(p.m) * 31 + static_cast<std::size_t>(p.n) * 7 + static_cast<std::size_t>(p.k)) % count];
+  const std::uint64_t generation = tuning_generation();
+  if (r.kind != kind || r.shape != shape || r.device != &device || r.generation != generation)
+    r = {shape, &device, generation, kind, which(p, device, Records::all).kernel == host::name};
+  return r.host;
 }
 
 }  // namespace
@@ -109,7 +187,15 @@ bool on_host(const Problem& p, const DeviceInfo& device, const GemmOptions& opti
   check_backend(options);
   if (options.backend == onemkl::name) return false;
   if (!options.kernel.empty()) return options.kernel == host::name;
-  return !options.params && host::preferred(p, device);
+  if (options.params || !device.is_cpu()) return false;
+  if (double(p.m) * double(p.n) * double(p.k) * double(p.batch()) < worth_asking) return host::preferred(p, device);
+  return host_chosen(p, device) && !onemkl_measured(p, device, options);
+}
+
+std::string why_on_host(const Problem& p, const DeviceInfo& device, const GemmOptions& options) {
+  if (options.kernel == host::name) return "the caller chose the host path";
+  if (const Match because = which(p, device, Records::all).because; because && !host::preferred(p, device)) return because->reason;
+  return "so small that a launch would cost more than the product";
 }
 
 Plan make_plan(const Problem& p, const DeviceInfo& device, const GemmOptions& options) {
@@ -117,18 +203,15 @@ Plan make_plan(const Problem& p, const DeviceInfo& device, const GemmOptions& op
   if (!options.kernel.empty()) return with_named_kernel(find_kernel(options.kernel), p, device, options);
   if (options.params && !std::holds_alternative<std::monostate>(*options.params))
     return with_named_kernel(find_kernel(kernel_of(*options.params)), p, device, options);
-  if (auto plan = measured(p, device, options)) return *std::move(plan);
-  const Kernel& kernel = preferred(p, device);
-  return with(kernel, p, device, kernel.defaults(p, device), "nothing measured for this device: constants from its properties");
+  if (const Match theirs = onemkl_measured(p, device, options)) return with_onemkl(theirs->reason);
+  const Choice choice = choose_launched(p, device, Records::all);
+  return with(find_kernel(choice.kernel), p, device, choice.params, choice.reason);
 }
 
-Plan untuned_plan(const Problem& p, const DeviceInfo& device, bool shipped) {
-  if (const auto match = shipped ? lookup_shipped(p, device) : nullptr)
-    for (const Kernel& kernel : all_kernels())
-      if (kernel.name == match->kernel)
-        if (auto plan = tuned(kernel, *match, p, device)) return *std::move(plan);
-  const Kernel& kernel = preferred(p, device);
-  return with(kernel, p, device, kernel.defaults(p, device), "nothing measured for this device: constants from its properties");
+Choice choose(const Problem& p, const DeviceInfo& device, Records records) {
+  const Named named = which(p, device, records);
+  if (named.kernel != host::name) return choose_launched(p, device, records);
+  return {host::name, {}, named.because ? named.because->reason : "so small that a launch would cost more than the product"};
 }
 
 }  // namespace sycl_mat

@@ -7,8 +7,12 @@
 #include <cmath>
 #include <vector>
 
+#include "backends/host.hpp"
+#include "backends/onemkl.hpp"
+#include "caller_placement.hpp"
 #include "launch.hpp"
 #include "sycl_mat/errors.hpp"
+#include "tune_group.hpp"
 
 namespace sycl_mat {
 namespace {
@@ -19,27 +23,79 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-struct Runner {
-  Plan plan;
-  const Program* program = nullptr;
+/// One contender for one problem, ready to go.
+class Runner {
+ public:
+  /// Throws what planning and compiling throw.
+  void prepare(Context::State& context, const Contender& c, const Problem& p) {
+    context_ = &context;
+    problem_ = p;
+    if (c.kernel) {
+      plan_ = c.kernel->plan(*c.kernel, p, context.info, c.params);
+      plan_.kernel = c.kernel;
+      program_ = &context.programs.get(*c.kernel, plan_.constants);
+    } else if (c.other == onemkl::name) {
+      onemkl::require();
+      if (const std::string reason = onemkl::why_not(p); !reason.empty()) throw UnsupportedError("oneMKL: " + reason);
+    } else if (!context.info.is_cpu()) {
+      throw UnsupportedError("the host path reads the processor's memory");
+    } else {
+      on_host_ = true;
+    }
+  }
+
+  /// Seconds of one product.
+  double time(int products) {
+    const double start = GroupSearch::now();
+    if (on_host_) {
+      for (int i = 0; i < products; ++i) host::run(problem_);
+    } else {
+      const bool wait_each = context_->info.is_cpu();
+      const CallerPlacement placement(wait_each);
+      for (int i = 0; i < products; ++i) {
+        submit();
+        if (wait_each) context_->wait();
+      }
+      context_->wait();
+    }
+    return (GroupSearch::now() - start) / products;
+  }
+
+  /// D after one product, on the host. D was filled with ones bits before, which are NaN: an element left out is seen.
+  std::vector<char> result() {
+    const std::size_t bytes = static_cast<std::size_t>(problem_.m * problem_.n * problem_.batch() * size_of(problem_.out));
+    context_->queue.memset(problem_.d.data, 0xff, bytes);
+    context_->wait();
+    time(1);
+    std::vector<char> data(bytes);
+    context_->queue.memcpy(data.data(), problem_.d.data, bytes);
+    context_->wait();
+    return data;
+  }
+
   int launches = 1;
   std::vector<double> times;
-};
 
-/// D after one product, on the host. D was filled with ones bits before, which are NaN: an element left out is seen.
-std::vector<char> result_of(Context::State& context, const Runner& runner, const Problem& p) {
-  const std::size_t bytes = static_cast<std::size_t>(p.m * p.n * p.batch() * size_of(p.out));
-  context.queue.memset(p.d.data, 0xff, bytes);
-  launch(context, runner.plan, *runner.program, p);
-  std::vector<char> data(bytes);
-  context.queue.memcpy(data.data(), p.d.data, bytes);
-  context.wait();
-  return data;
-}
+ private:
+  void submit() {
+    if (program_)
+      launch(*context_, plan_, *program_, problem_);
+    else
+      onemkl::gemm(*context_, problem_);
+  }
+
+  Context::State* context_ = nullptr;
+  Problem problem_;
+  Plan plan_;
+  const Program* program_ = nullptr;
+  bool on_host_ = false;
+};
 
 }  // namespace
 
-void final_rounds(Context::State& context, Workbench& bench, const Problem& problem, std::vector<Contender>& contenders, double seconds) {
+std::string_view name_of(const Contender& c) { return c.kernel ? c.kernel->name : c.other; }
+
+void final_rounds(Context::State& context, const Problem& problem, std::vector<Contender>& contenders, double seconds) {
   std::vector<Runner> runners(contenders.size());
   std::vector<char> reference;
   double round_seconds = 0;
@@ -47,13 +103,11 @@ void final_rounds(Context::State& context, Workbench& bench, const Problem& prob
     Contender& c = contenders[i];
     Runner& r = runners[i];
     try {
-      r.plan = c.kernel->plan(*c.kernel, problem, context.info, c.params);
-      r.plan.kernel = c.kernel;
-      r.program = &context.programs.get(*c.kernel, r.plan.constants);
-      const std::vector<char> result = result_of(context, r, problem);
+      r.prepare(context, c, problem);
+      const std::vector<char> result = r.result();
       if (i == 0) reference = result;
       if (result != reference) c.wrong = "its result for this problem differs from the present choice's";
-      const double one = bench.time(r.plan, *r.program, problem, 1);
+      const double one = std::min(r.time(1), r.time(1));
       r.launches = launches_for(3e-3, one);
       round_seconds += one * r.launches;
     } catch (const std::exception& e) {
@@ -67,7 +121,7 @@ void final_rounds(Context::State& context, Workbench& bench, const Problem& prob
     for (std::size_t turn = 0; turn < contenders.size(); ++turn) {
       const std::size_t i = (turn + static_cast<std::size_t>(round)) % contenders.size();
       if (!contenders[i].wrong.empty()) continue;
-      runners[i].times.push_back(bench.time(runners[i].plan, *runners[i].program, problem, runners[i].launches));
+      runners[i].times.push_back(runners[i].time(runners[i].launches));
     }
   }
   for (std::size_t i = 0; i < contenders.size(); ++i) {

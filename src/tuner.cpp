@@ -16,17 +16,11 @@
 #include "tune_group.hpp"
 #include "tuning_db.hpp"
 
-#ifndef SYCL_MAT_VERSION
-#define SYCL_MAT_VERSION "0.1.0"
-#endif
-
 namespace sycl_mat {
 namespace {
 
 /// The final rounds' part of the budget: a decision between near equals needs as many rounds as can be had.
 constexpr double final_part = 0.25;
-/// Less than this is not worth a change, whatever the noise was: the next driver moves more.
-constexpr double least_gain = 0.01;
 
 void check(const TuneOptions& options) {
   if (!(options.budget > 0)) throw InputError("the tuner's budget must be a positive number of seconds");
@@ -68,106 +62,6 @@ std::vector<TuneGroup> make_groups(const std::vector<TuneProblem>& problems, con
   // Kernels without constants take no time: they come first, so that their part of the budget goes to the others.
   std::stable_partition(result.begin(), result.end(), [](const TuneGroup& g) { return find_kernel(g.kernel).params == "none"; });
   return result;
-}
-
-/// What product() runs with at present for a problem, as the first contender, the reference.
-Contender present_choice(const Problem& p, const DeviceInfo& device) {
-  const Plan plan = make_plan(p, device, {});
-  Contender c;
-  c.kernel = plan.kernel;
-  c.params = plan.params;
-  return c;
-}
-
-/// How far the winner of one problem may be carried: it is run beside the defaults on neighbours (smaller and larger ones with odd sizes,
-/// and the power of two nearby, whose rows collide in the caches). Slower on any of them: it serves its own shape only.
-double proven_reach(Context::State& context, const Kernel& kernel, const Params& params, const TuneProblem& problem) {
-  const auto scaled = [&](double factor) {
-    TuneProblem t = problem;
-    for (std::int64_t* size : {&t.m, &t.n, &t.k})
-      if (*size > 1) *size = std::max<std::int64_t>(2, static_cast<std::int64_t>(double(*size) * factor)) | 1;
-    return t;
-  };
-  TuneProblem power = problem;
-  for (std::int64_t* size : {&power.m, &power.n, &power.k})
-    if (*size > 1) *size = std::int64_t{1} << std::lround(std::log2(double(*size)));
-  for (const TuneProblem& t : {scaled(0.8), scaled(1.25), power}) {
-    if (t == problem) continue;
-    Workbench bench(context, std::span(&t, 1));
-    const Problem p = bench.problem(t);
-    std::vector<Contender> contenders{{&kernel, kernel.defaults(p, context.info), 0, 1, 0, {}}, {&kernel, params, 0, 1, 0, {}}};
-    final_rounds(context, bench, p, contenders, 0.15);
-    if (!contenders[1].wrong.empty() || contenders[1].ratio > 1.01) return 0;
-  }
-  return sharing_radius;
-}
-
-TunedRecord make_record(const TuneOutcome& outcome, const Problem& p, const DeviceInfo& device) {
-  TunedRecord r;
-  r.fingerprint = device.fingerprint;
-  r.kernel = outcome.kernel;
-  r.dtype = outcome.problem.dtype;
-  r.layout = layout_of(p);
-  r.shape = shape_of(p);
-  r.shape_class = shape_class(r.shape);
-  // Where the defaults won they are recorded as such, and computed anew for every problem of the class.
-  if (outcome.best != outcome.defaults) r.params = outcome.best;
-  r.gflops = outcome.best_gflops;
-  r.default_gflops = outcome.default_gflops;
-  r.spread = outcome.noise;
-  r.measured = utc_now();
-  r.architecture = device.architecture;
-  r.device_name = device.name;
-  r.driver_version = device.driver_version;
-  r.library_version = SYCL_MAT_VERSION;
-  return r;
-}
-
-double rounded(double gflops) { return std::round(gflops * 100) / 100; }
-
-/// One kernel's outcome for a problem, from contenders that took turns. `present` is the kernel's own present choice.
-TuneOutcome outcome_of(const std::vector<Contender>& contenders, const Kernel& kernel, const Params& defaults, const Params& present,
-                       const TuneProblem& problem, double flops) {
-  TuneOutcome out;
-  out.problem = problem;
-  out.kernel = kernel.name;
-  out.defaults = defaults;
-  out.present = present;
-  const Contender *best = nullptr, *now = nullptr, *standard = nullptr;
-  for (const Contender& c : contenders) {
-    if (c.kernel != &kernel || !c.wrong.empty()) continue;
-    if (c.params == present && !now) now = &c;
-    if (c.params == defaults && !standard) standard = &c;
-    if (!best || c.ratio < best->ratio) best = &c;
-  }
-  const auto gflops = [&](const Contender* c) { return c ? rounded(flops / c->least * 1e-9) : 0; };
-  out.default_gflops = gflops(standard);
-  out.present_gflops = gflops(now);
-  if (!best) {
-    out.best = present;
-    out.verdict = "nothing could be measured: " + (contenders.empty() ? std::string("no contender") : contenders[0].wrong);
-    return out;
-  }
-  out.noise = best->noise + (now ? now->noise : 0);
-  // By the median and by the least: where a kernel has two speeds (which core the caller sits on, say) one of them alone may mislead.
-  out.gain = now ? std::min(now->ratio / best->ratio, now->least / best->least) : 1;
-  char text[160];
-  if (best == now || out.gain < 1 + std::max(least_gain, 3 * out.noise)) {
-    // Nothing better: the present choice stays, and is recorded as measured, so that a neighbouring class's record does not displace it.
-    const Contender* keep = now ? now : best;
-    out.best = keep->params;
-    out.best_gflops = gflops(keep);
-    std::snprintf(text, sizeof text, "the present constants stay (the best other was %+.1f %%, noise %.1f %%)", (out.gain - 1) * 100,
-                  out.noise * 100);
-    out.gain = 1;
-  } else {
-    out.improved = true;
-    out.best = best->params;
-    out.best_gflops = gflops(best);
-    std::snprintf(text, sizeof text, "%.1f %% faster than the present constants (noise %.1f %%)", (out.gain - 1) * 100, out.noise * 100);
-  }
-  out.verdict = text;
-  return out;
 }
 
 }  // namespace

@@ -12,6 +12,8 @@
 #include <shared_mutex>
 #include <unordered_map>
 
+#include "backends/onemkl.hpp"
+#include "kernel_version.hpp"
 #include "warning.hpp"
 
 namespace sycl_mat {
@@ -151,28 +153,37 @@ class Database {
     const auto same_device = [&](const TunedRecord& r) { return r.fingerprint == q.fingerprint; };
     // Constants of a sister model are a better guess than formulas, as long as it is of the same architecture.
     const auto same_family = [&](const TunedRecord& r) { return r.fingerprint != q.fingerprint && r.architecture == device.architecture; };
-    if (with_user)
-      if (Match m = best(user_, q, device, RecordSource::user, same_device)) return m;
-    if (Match m = best(shipped_, q, device, RecordSource::shipped, same_device)) return m;
-    return best(shipped_, q, device, RecordSource::shipped_architecture, same_family);
+    // What was measured with the present kernel comes first, even if others measured it: another version may want other constants.
+    for (const bool present : {true, false}) {
+      if (with_user)
+        if (Match m = best(user_, present, q, device, RecordSource::user, same_device)) return m;
+      if (Match m = best(shipped_, present, q, device, RecordSource::shipped, same_device)) return m;
+    }
+    for (const bool present : {true, false})
+      if (Match m = best(shipped_, present, q, device, RecordSource::shipped_architecture, same_family)) return m;
+    return nullptr;
   }
 
+  static bool of_present_kernel(const TunedRecord& r) { return r.kernel_source == kernel_version(r.kernel); }
+
   template <class Wanted>
-  static Match best(const std::vector<TunedRecord>& records, const QuestionView& q, const DeviceInfo& device, RecordSource source,
-                    Wanted wanted) {
+  static Match best(const std::vector<TunedRecord>& records, bool present, const QuestionView& q, const DeviceInfo& device,
+                    RecordSource source, Wanted wanted) {
     const TunedRecord* chosen = nullptr;
     double chosen_distance = 0;
     const ShapeClass cell = shape_class(q.shape);
     bool chosen_exact = false;
     for (const TunedRecord& r : records) {
-      if (r.dtype != q.dtype || r.layout != q.layout || !wanted(r) || (!q.kernel.empty() && r.kernel != q.kernel)) continue;
+      if (r.dtype != q.dtype || r.layout != q.layout || !wanted(r) || of_present_kernel(r) != present) continue;
+      if (q.kernel.empty() ? r.kernel == onemkl::name || !r.fastest.value_or(true) : r.kernel != q.kernel) continue;
       const bool exact = r.shape_class == cell;
       const double distance = shape_distance(r.shape, q.shape);
       if (!(distance <= std::min(r.reach, sharing_radius))) continue;
-      // The own class first; then the nearest shape; among the kernels measured for one shape the fastest.
+      // The own class first; then the nearest shape; among the kernels measured for one shape the fastest, as far as that is known.
       const auto worse = [&] {
         if (exact != chosen_exact) return !exact;
-        if (r.shape != chosen->shape) return distance != chosen_distance ? distance > chosen_distance : r.gflops <= chosen->gflops;
+        if (r.shape != chosen->shape && distance != chosen_distance) return distance > chosen_distance;
+        if (r.fastest.has_value() != chosen->fastest.has_value()) return !r.fastest.has_value();
         return r.gflops <= chosen->gflops;
       };
       if (chosen != nullptr && worse()) continue;
@@ -187,6 +198,7 @@ class Database {
     match->exact = chosen_exact;
     match->distance = chosen_distance;
     match->other_driver = chosen->driver_version != device.driver_version;
+    match->other_kernel = !present;
     match->reason = reason(*match);
     return match;
   }
@@ -206,7 +218,10 @@ class Database {
       std::snprintf(numbers, sizeof numbers, " (defaults %.4g)", m.default_gflops);
       text += numbers;
     }
-    if (m.other_driver) text += ", with driver " + m.driver_version + ": tune again";
+    if (m.fastest.value_or(false) && !m.instead_of.empty()) text += ", faster than " + m.instead_of;
+    if (m.other_kernel) text += m.kernel_source.empty() ? ", perhaps with another version of the kernel" : ", with another version of the kernel";
+    if (m.other_driver) text += ", with driver " + m.driver_version;
+    if (m.other_kernel || m.other_driver) text += ": tune again";
     return text;
   }
 

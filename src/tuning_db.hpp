@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,6 +40,13 @@ struct TunedRecord {
   std::string device_name;
   std::string driver_version;
   std::string library_version;
+  std::string kernel_source;  ///< kernel_version() of what was measured, empty: not recorded (by an earlier version of the library)
+
+  /// Whether this kernel was the fastest of all that could be chosen, in the same rounds; for oneMKL: faster than all of ours. Not set:
+  /// the others were not measured beside it.
+  std::optional<bool> fastest;
+  /// Where `fastest`: the kernel that the planner takes here without a measurement, and that this one has beaten; empty: it is that one.
+  std::string instead_of;
 };
 
 /// From which file a record came.
@@ -50,14 +58,17 @@ struct TunedMatch : TunedRecord {
   bool exact = false;         ///< the problem's own class; otherwise the nearest measured shape of its layout
   double distance = 0;        ///< in doublings, see shape_distance()
   bool other_driver = false;  ///< measured with another version of the driver: used, but worth tuning again
+  bool other_kernel = false;  ///< measured with another version of the kernel: used where there is none of the present one
   std::string reason;         ///< one line for explain()
 };
 
 /// The record that decides for a problem, or null. Exact entry of the user's file, nearest of the user's, then the same of the shipped
-/// files for this device, then of those for its architecture. Where several kernels were measured for the same problem the fastest
-/// wins; a `kernel` restricts the answer to that one. Answers are kept in memory: a repeated question costs less than 100 ns.
-/// The constants are not checked against the kernel's constraints for this problem: the caller must expect ParamsError from them.
-/// Never throws because of a file.
+/// files for this device; then these with records of other versions of the kernels, and at last, in the same order, the shipped files for
+/// devices of its architecture. A `kernel` restricts the answer to that one. Without it, records of which kernel is the fastest are
+/// asked for: those that lost to another kernel do not answer, nor does oneMKL, which stands beside ours (ask for it by name). Where
+/// several kernels have unbeaten records for the same problem the fastest wins. Answers are kept in memory: a repeated question costs
+/// less than 100 ns. The constants are not checked against the kernel's constraints for this problem: the caller must expect ParamsError
+/// from them. Never throws because of a file.
 std::shared_ptr<const TunedMatch> lookup(const Problem& problem, const DeviceInfo& device, std::string_view kernel = {});
 
 /// The same from the shipped files alone, for comparisons. Not kept in memory.
@@ -96,7 +107,8 @@ std::size_t remove_from(const std::filesystem::path& file, std::string_view fing
 /// Records as the text of a tuning file, sorted by key, so that exported files compare well.
 std::string to_json(std::span<const TunedRecord> records);
 
-/// The same of two sets of records as of two files.
+/// The same of two sets of records as of two files. Of one shape only the newest `fastest` of ours stays the fastest; a record that does
+/// not say whether it is takes that over from the one it replaces.
 std::vector<TunedRecord> merged(std::vector<TunedRecord> older, std::span<const TunedRecord> newer);
 
 /// Text of now, as records carry it.

@@ -8,7 +8,9 @@
 #include <map>
 #include <sstream>
 #include <tuple>
+#include <utility>
 
+#include "backends/onemkl.hpp"
 #include "params_json.hpp"
 #include "program.hpp"
 #include "sycl_mat/errors.hpp"
@@ -59,6 +61,10 @@ json to_value(const TunedRecord& r) {
   v["device"] = r.device_name;
   v["driver"] = r.driver_version;
   v["library"] = r.library_version;
+  // Later additions: files without them are as good, and earlier versions of the library skip them.
+  if (!r.kernel_source.empty()) v["source"] = r.kernel_source;
+  if (r.fastest) v["fastest"] = *r.fastest;
+  if (!r.instead_of.empty()) v["instead_of"] = r.instead_of;
   return v;
 }
 
@@ -98,6 +104,10 @@ std::string from_value(const json& v, TunedRecord& record) {
   if (record.layout != "nn" && record.layout != "nt" && record.layout != "tn" && record.layout != "tt")
     return "has the unknown layout \"" + record.layout + '"';
   if (v.contains("reach") && !number("reach", record.reach)) return "has a senseless \"reach\"";
+  for (const auto& [name, into] : {std::pair{"source", &record.kernel_source}, std::pair{"instead_of", &record.instead_of}})
+    if (v.contains(name) && !text(name, *into)) return std::string("has a senseless \"") + name + '"';
+  if (v.contains("fastest") && !v["fastest"].is_boolean()) return "has a senseless \"fastest\"";
+  if (v.contains("fastest")) record.fastest = v["fastest"].get<bool>();
   const auto parsed = parse_shape_class(cell);
   if (!parsed) return "has the unknown class \"" + cell + '"';
   if (!v.contains("shape") || !v["shape"].is_array() || v["shape"].size() != 4) return "has no \"shape\" of four sizes";
@@ -228,13 +238,25 @@ std::string to_json(std::span<const TunedRecord> records) {
 
 std::vector<TunedRecord> merged(std::vector<TunedRecord> older, std::span<const TunedRecord> newer) {
   std::map<Key, TunedRecord> by_key;
-  for (TunedRecord& r : older) {
+  const auto add = [&](const TunedRecord& r) {
     auto [at, inserted] = by_key.try_emplace(key_of(r), r);
-    if (!inserted && r.measured >= at->second.measured) at->second = std::move(r);
-  }
-  for (const TunedRecord& r : newer) {
-    auto [at, inserted] = by_key.try_emplace(key_of(r), r);
-    if (!inserted && r.measured >= at->second.measured) at->second = r;
+    if (inserted || r.measured < at->second.measured) return;
+    const TunedRecord replaced = std::exchange(at->second, r);
+    // Measured alone this time, for the same shape: whether another kernel is faster was decided when they were side by side.
+    if (!r.fastest && replaced.shape == r.shape) {
+      at->second.fastest = replaced.fastest;
+      at->second.instead_of = replaced.instead_of;
+    }
+  };
+  for (const TunedRecord& r : older) add(r);
+  for (const TunedRecord& r : newer) add(r);
+  // Of one shape one kernel is the fastest: the one that was so last.
+  std::map<std::tuple<std::string, DType, std::string, Shape>, TunedRecord*> fastest;
+  for (auto& [key, record] : by_key) {
+    if (!record.fastest.value_or(false) || record.kernel == onemkl::name) continue;
+    TunedRecord*& known = fastest[{record.fingerprint, record.dtype, record.layout, record.shape}];
+    if (TunedRecord* beaten = !known ? nullptr : known->measured <= record.measured ? known : &record) beaten->fastest = false;
+    if (!known || !known->fastest.value_or(false)) known = &record;
   }
   std::vector<TunedRecord> result;
   for (auto& [key, record] : by_key) result.push_back(std::move(record));

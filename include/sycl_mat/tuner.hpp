@@ -53,11 +53,14 @@ struct TuneOutcome {
   double noise = 0;  ///< relative; a gain below 1 + 3 × noise does not count
   bool improved = false;
   std::string verdict;  ///< one sentence
+  /// Whether this kernel beat all others for the problem ("host" and our kernels among each other, "onemkl" all of ours).
+  bool fastest = false;
+  std::string rule;  ///< the kernel that is taken where nothing was measured; empty: the kernels were not measured beside each other
 };
 
 /// All problems of one kernel, element type and layout are searched together: a program serves all sizes, and compiling takes longest.
 struct TuneGroup {
-  std::string kernel;
+  std::string kernel;  ///< or "host", "onemkl": without constants, so without candidates
   std::vector<TuneProblem> problems;
   std::vector<Candidate> candidates;  ///< in the order in which they were tried
   std::vector<TuneOutcome> outcomes;  ///< one a problem
@@ -86,7 +89,7 @@ struct TuneProgress {
 struct TuneOptions {
   double budget = 60;                 ///< seconds for everything
   std::vector<TuneProblem> problems;  ///< empty: representative_problems()
-  std::vector<std::string> kernels;   ///< empty: those the planner would consider
+  std::vector<std::string> kernels;   ///< empty: all that could be chosen, "host" and "onemkl" among them
   std::string strategy = "guided";    ///< "guided", "exhaustive", "random", "annealing"
   std::uint64_t seed = 1;
   bool write = true;                 ///< records into the tuning file
