@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "bindings.hpp"
+#include "kernel_version.hpp"
 #include "measure.hpp"
 #include "options.hpp"
 #include "params_fields.hpp"
@@ -88,6 +89,8 @@ nb::dict to_python(const TuneOutcome& o) {
   d["noise"] = o.noise;
   d["improved"] = o.improved;
   d["verdict"] = o.verdict;
+  d["fastest"] = o.fastest;
+  d["rule"] = o.rule;
   return d;
 }
 
@@ -232,6 +235,10 @@ nb::dict to_python(const TunedRecord& r) {
   d["driver"] = r.driver_version;
   d["architecture"] = r.architecture;
   d["library"] = r.library_version;
+  d["reach"] = r.reach;
+  d["fastest"] = r.fastest ? nb::cast(*r.fastest) : nb::none();
+  d["instead_of"] = r.instead_of;
+  d["other_kernel"] = r.kernel_source != kernel_version(r.kernel);
   return d;
 }
 
@@ -290,9 +297,15 @@ void bind_tune(nb::module_& m) {
   m.def("roofline", &roofline_of, "device"_a.none(), "dtype"_a);
   m.def("bound", &bound_of, "problem"_a, "device"_a.none());
   m.def(
-      "fma_peak", [](nb::handle device, const std::string& dtype) { return nb::cast<double>(roofline_of(device, dtype)["peak_gflops"]); },
+      "fma_peak",
+      [](nb::handle device, const std::string& dtype) {
+        Context& context = context_from(device);
+        const DType type = dtype_named(dtype);
+        const WithoutGil released;
+        return measure_fma_peak(context.state(), type);
+      },
       "device"_a.none(), "dtype"_a, nb::sig("def fma_peak(device: Device | str | None, dtype: str) -> float"),
-      "The device's measured rate of multiply-adds in GFLOP/s.");
+      "The device's rate of multiply-adds in GFLOP/s, measured now.");
   m.def(
       "representative_problems",
       [](nb::handle device) {
@@ -339,12 +352,10 @@ void bind_tune(nb::module_& m) {
         const TuneProblem t = problem_from(problem);
         const DeviceInfo& info = context_from(device).device();
         const Problem p = make_problem(t);
-        if (on_host(p, info, {})) return nb::none();
-        const Plan plan = untuned_plan(p, info, shipped);
-        return nb::make_tuple(std::string(plan.kernel->name), to_python(plan.params));
+        const Choice choice = choose(p, info, shipped ? Records::shipped : Records::none);
+        return nb::make_tuple(std::string(choice.kernel), to_python(choice.params));
       },
-      "problem"_a, "device"_a.none(), "shipped"_a,
-      "Kernel and constants without the user's records, with or without the shipped ones; None: the product is too small for the device.");
+      "problem"_a, "device"_a.none(), "shipped"_a, "Kernel and constants without the user's records, with or without the shipped ones.");
   m.def(
       "tuned_for",
       [](nb::handle problem, nb::handle device, const std::string& kernel) -> nb::object {
@@ -356,6 +367,7 @@ void bind_tune(nb::module_& m) {
         d["exact"] = match->exact;
         d["distance"] = match->distance;
         d["other_driver"] = match->other_driver;
+        d["other_kernel"] = match->other_kernel;
         d["reason"] = match->reason;
         return d;
       },

@@ -59,8 +59,7 @@ std::string_view by_rule(const Problem& p, const DeviceInfo& device) {
 
 bool able(std::string_view name, const Problem& p, const DeviceInfo& device) {
   // Activations element by element are what the host path is slow at, and measurements are of plain products.
-  if (name == host::name)
-    return device.is_cpu() && p.precision != Precision::tf32 && p.epilogue.activation <= Activation::relu;
+  if (name == host::name) return device.is_cpu() && p.precision != Precision::tf32 && p.epilogue.activation <= Activation::relu;
   for (const Kernel& kernel : all_kernels())
     if (kernel.name == name) return why_not(kernel, p, device).empty();
   return false;  // of a version to come
@@ -77,8 +76,8 @@ Named which(const Problem& p, const DeviceInfo& device, Records records) {
   const Match match = find(p, device, records);
   if (!match || !able(match->kernel, p, device)) return {rule, nullptr};
   // A record that was not measured beside the host path says nothing about it.
-  const bool counts = match->fastest ? !match->instead_of.empty() || match->shape == shape_of(p)
-                                     : rule != host::name && match->kernel != host::name;
+  const bool counts =
+      match->fastest ? !match->instead_of.empty() || match->shape == shape_of(p) : rule != host::name && match->kernel != host::name;
   return counts ? Named{match->kernel, match} : Named{rule, nullptr};
 }
 
@@ -174,7 +173,8 @@ bool host_chosen(const Problem& p, const DeviceInfo& device) {
                    static_cast<int>(p.epilogue.activation) << 8 | static_cast<int>(p.has_epilogue()) << 12;
   constexpr std::size_t count = 32;
   thread_local Remembered remembered[count];
-  Remembered& r = remembered[(static_cast<std::size_t>(p.m) * 31 + static_cast<std::size_t>(p.n) * 7 + static_cast<std::size_t>(p.k)) % count];
+  Remembered& r =
+      remembered[(static_cast<std::size_t>(p.m) * 31 + static_cast<std::size_t>(p.n) * 7 + static_cast<std::size_t>(p.k)) % count];
   const std::uint64_t generation = tuning_generation();
   if (r.kind != kind || r.shape != shape || r.device != &device || r.generation != generation)
     r = {shape, &device, generation, kind, which(p, device, Records::all).kernel == host::name};

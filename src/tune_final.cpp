@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "backends/host.hpp"
@@ -16,6 +17,8 @@
 
 namespace sycl_mat {
 namespace {
+
+constexpr double infinite = std::numeric_limits<double>::infinity();
 
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -73,6 +76,8 @@ class Runner {
     return data;
   }
 
+  bool runs = false;  ///< takes part in the rounds
+  double first = infinite;
   int launches = 1;
   std::vector<double> times;
 
@@ -107,26 +112,39 @@ void final_rounds(Context::State& context, const Problem& problem, std::vector<C
       const std::vector<char> result = r.result();
       if (i == 0) reference = result;
       if (result != reference) c.wrong = "its result for this problem differs from the present choice's";
-      const double one = std::min(r.time(1), r.time(1));
-      r.launches = launches_for(3e-3, one);
-      round_seconds += one * r.launches;
+      r.first = std::min({r.time(1), r.time(1), r.time(1)});
+      r.launches = launches_for(3e-3, r.first);
     } catch (const std::exception& e) {
       c.wrong = e.what();
     }
   }
   if (!contenders[0].wrong.empty()) return;
-  const int rounds = static_cast<int>(std::clamp(seconds / round_seconds, 3.0, 25.0));
+  // The hopeless, whose times no round would bring near the best, take no more of them.
+  double least = infinite;
+  for (const Runner& r : runners) least = std::min(least, r.first);
+  round_seconds = 0;
+  for (std::size_t i = 0; i < contenders.size(); ++i) {
+    Contender& c = contenders[i];
+    if (!c.wrong.empty()) continue;
+    runners[i].runs = i == 0 || runners[i].first < 2 * least;
+    if (runners[i].runs)
+      round_seconds += runners[i].first * runners[i].launches;
+    else
+      c.least = runners[i].first, c.ratio = runners[i].first / runners[0].first;
+  }
+  const int rounds = static_cast<int>(std::clamp(seconds / round_seconds, 3.0, 40.0));
   for (int round = 0; round < rounds; ++round) {
     // Each round begins with another one, so that nobody always follows the same neighbour.
     for (std::size_t turn = 0; turn < contenders.size(); ++turn) {
       const std::size_t i = (turn + static_cast<std::size_t>(round)) % contenders.size();
-      if (!contenders[i].wrong.empty()) continue;
+      if (!runners[i].runs) continue;
+      if (runners[i].launches > 1) runners[i].time(1);  // who ran before may have left the caches, and the cores, in another state
       runners[i].times.push_back(runners[i].time(runners[i].launches));
     }
   }
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     Contender& c = contenders[i];
-    if (!c.wrong.empty()) continue;
+    if (!runners[i].runs) continue;
     c.least = *std::min_element(runners[i].times.begin(), runners[i].times.end());
     std::vector<double> ratios, deviations;
     for (std::size_t round = 0; round < runners[i].times.size(); ++round)

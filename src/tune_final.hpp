@@ -9,10 +9,10 @@ struct Contender {
   const Kernel* kernel = nullptr;  ///< null: what `other` names
   Params params;
   // Filled by the rounds:
-  double least = 0;   ///< seconds
-  double ratio = 1;   ///< median over rounds: time ÷ the reference's time in the same round
-  double noise = 0;   ///< of that median: 1.5 × median absolute deviation ÷ √rounds
-  std::string wrong;  ///< why it was taken out, empty: it was not
+  double least = 0;             ///< seconds
+  double ratio = 1;             ///< median over rounds: time ÷ the reference's time in the same round
+  double noise = 0;             ///< of that median: 1.5 × median absolute deviation ÷ √rounds
+  std::string wrong;            ///< why it was taken out, empty: it was not
   std::string_view other = {};  ///< "host" (on a CPU device) or "onemkl", which are no kernels of ours
 };
 

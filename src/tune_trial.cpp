@@ -6,7 +6,7 @@
 #include "plan.hpp"
 #include "roofline.hpp"
 #include "sycl_mat/errors.hpp"
-#include "tune_final.hpp"
+#include "tune_choice.hpp"
 #include "tune_group.hpp"
 
 namespace sycl_mat {
@@ -24,13 +24,13 @@ Trial try_params(Context& where, const TuneProblem& problem, const Params& param
       if (const std::string why = kernel.why_not(p, device); !why.empty())
         throw UnsupportedError("the kernel \"" + std::string(kernel.name) + "\" cannot compute this product: " + why);
     const Plan wanted = kernel.plan(kernel, p, device, params);  // throws ParamsError
-    const Plan present = make_plan(p, device, {});
+    const Choice present = choose(p, device, Records::all);
 
     Trial trial;
     trial.problem = problem;
     trial.kernel = kernel.name;
     trial.params = params;
-    trial.present_kernel = present.kernel->name;
+    trial.present_kernel = present.kernel;
     trial.present = present.params;
     trial.local_memory = wanted.local_memory;
     if (const auto* tiled = std::get_if<TiledChoice>(&params)) {
@@ -60,8 +60,8 @@ Trial try_params(Context& where, const TuneProblem& problem, const Params& param
       return trial;
     }
     trial.correct = trial.why.empty();
-    std::vector<Contender> contenders{{present.kernel, present.params, 0, 1, 0, {}}, {&kernel, params, 0, 1, 0, {}}};
-    final_rounds(context, bench, p, contenders, 0.5);
+    std::vector<Contender> contenders{contender_of(present.kernel, present.params), contender_of(kernel.name, params)};
+    final_rounds(context, p, contenders, 0.5);
     const auto gflops = [&](const Contender& c) { return c.least > 0 ? p.flops() / c.least * 1e-9 : 0; };
     trial.present_gflops = gflops(contenders[0]);
     trial.gflops = gflops(contenders[1]);

@@ -4,17 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <memory>
 #include <tuple>
 
-#include "params_fields.hpp"
+#include "backends/host.hpp"
+#include "backends/onemkl.hpp"
 #include "plan.hpp"
 #include "sycl_mat/errors.hpp"
-#include "tune_final.hpp"
+#include "tune_choice.hpp"
 #include "tune_group.hpp"
-#include "tuning_db.hpp"
 
 namespace sycl_mat {
 namespace {
@@ -31,21 +30,29 @@ void check(const TuneOptions& options) {
     if (p.m < 1 || p.n < 1 || p.k < 1 || p.batch < 1) throw InputError("the sizes of a problem to tune for must be positive");
 }
 
-/// Which kernels the planner could take for a problem, or those that the caller names, as far as they can do it.
+bool is_other(std::string_view name) { return name == host::name || name == onemkl::name; }
+
+/// Which kernels could be taken for a problem, or those that the caller names, as far as they can do it: thresholds between kernels are a
+/// part of what is searched, so a specialist that the rule does not take here is among them.
 std::vector<std::string> kernels_for(const TuneProblem& t, const TuneOptions& options, const DeviceInfo& device) {
   std::vector<std::string> result;
   const Problem p = make_problem(t);
   const auto able = [&](const Kernel& k) { return !k.why_not || k.why_not(p, device).empty(); };
   for (const std::string& name : options.kernels)
-    if (able(find_kernel(name))) result.push_back(name);
+    if (!is_other(name) && able(find_kernel(name))) result.push_back(name);
   if (!options.kernels.empty()) return result;
-  // The device's general kernel has preference 10, specialists more; what is below is there for want of better.
-  int highest = 0;
+  // The device's general kernel has preference 10, specialists more, and 0 where the rule is against them; 1 is for want of better.
   for (const Kernel& k : all_kernels())
-    if (k.preference && able(k)) highest = std::max(highest, k.preference(p, device));
-  for (const Kernel& k : all_kernels())
-    if (k.preference && able(k) && k.preference(p, device) > 0 && k.preference(p, device) >= std::min(highest, 10))
-      result.emplace_back(k.name);
+    if (k.preference && able(k) && k.preference(p, device) != 1) result.emplace_back(k.name);
+  return result;
+}
+
+/// The host path and oneMKL for a problem, as far as they are wanted.
+std::vector<std::string_view> others_for(const TuneProblem& t, const TuneOptions& options, const DeviceInfo& device) {
+  std::vector<std::string_view> result;
+  for (const std::string_view name : others_for(make_problem(t), device))
+    if (options.kernels.empty() || std::find(options.kernels.begin(), options.kernels.end(), name) != options.kernels.end())
+      result.push_back(name);
   return result;
 }
 
@@ -62,6 +69,92 @@ std::vector<TuneGroup> make_groups(const std::vector<TuneProblem>& problems, con
   // Kernels without constants take no time: they come first, so that their part of the budget goes to the others.
   std::stable_partition(result.begin(), result.end(), [](const TuneGroup& g) { return find_kernel(g.kernel).params == "none"; });
   return result;
+}
+
+/// The place of a kernel without constants in the report: made where it is needed.
+TuneGroup& group_of_other(TuneReport& report, std::string_view name, const TuneProblem& t) {
+  const auto found = std::find_if(report.groups.begin(), report.groups.end(), [&](const TuneGroup& g) { return g.kernel == name; });
+  TuneGroup& group = found != report.groups.end() ? *found : report.groups.emplace_back();
+  group.kernel = name;
+  group.problems.push_back(t);
+  return group;
+}
+
+/// Where a search has a problem.
+struct Place {
+  std::size_t group, problem;
+};
+
+/// The final rounds, problem by problem, all kernels together. Fills the report's outcomes.
+std::vector<TunedRecord> final_part_of(Context::State& context, const TuneOptions& options, TuneReport& report,
+                                       const std::vector<std::unique_ptr<GroupSearch>>& searches, double end,
+                                       const std::function<void(const TuneGroup&)>& tell) {
+  const DeviceInfo& device = context.info;
+  std::vector<TuneProblem> all;
+  for (const TuneGroup& group : report.groups)
+    for (const TuneProblem& p : group.problems)
+      if (std::find(all.begin(), all.end(), p) == all.end()) all.push_back(p);
+  std::vector<TunedRecord> records;
+  const std::size_t searched = report.groups.size();
+  for (std::size_t number = 0; number < all.size(); ++number) {
+    const TuneProblem& t = all[number];
+    Workbench bench(context, std::span(&t, 1));
+    const Problem p = bench.problem(t);
+    const Choice rule = choose(p, device, Records::none);
+    std::vector<Contender> contenders;
+    const auto add = [&](Contender c) {
+      for (const Contender& known : contenders)
+        if (name_of(known) == name_of(c) && known.params == c.params) return;
+      contenders.push_back(std::move(c));
+    };
+    if (options.kernels.empty()) {  // what a product runs with at present is the reference
+      const Choice present = choose(p, device, Records::all);
+      add(contender_of(present.kernel, present.params));
+      add(contender_of(rule.kernel, rule.params));
+    }
+    std::vector<Place> places;
+    for (std::size_t g = 0; g < searched; ++g)
+      for (std::size_t i = 0; i < report.groups[g].problems.size(); ++i)
+        if (report.groups[g].problems[i] == t && i < searches[g]->problem_count()) places.push_back({g, i});
+    for (const auto& [g, i] : places) {
+      const std::string_view kernel = searches[g]->kernel().name;
+      add(contender_of(kernel, searches[g]->present(i)));
+      add(contender_of(kernel, searches[g]->defaults(i)));
+      for (const Params& params : searches[g]->finalists(i, 3)) add(contender_of(kernel, params));
+    }
+    const std::vector<std::string_view> others = others_for(t, options, device);
+    for (const std::string_view name : others) add(contender_of(name, {}));
+    // Interrupted: as short as a decision allows.
+    const double left = report.interrupted ? 0 : (end - GroupSearch::now()) / double(all.size() - number);
+    final_rounds(context, p, contenders, left);
+
+    std::vector<TuneOutcome> outcomes;
+    for (const auto& [g, i] : places)
+      outcomes.push_back(
+          outcome_of(contenders, searches[g]->kernel().name, searches[g]->defaults(i), searches[g]->present(i), t, p.flops()));
+    for (const std::string_view name : others) outcomes.push_back(outcome_of(contenders, name, {}, {}, t, p.flops()));
+    if (options.kernels.empty()) mark_fastest(outcomes, contenders, rule.kernel);
+    for (TuneOutcome& outcome : outcomes) {
+      if (outcome.best_gflops <= 0) continue;
+      TunedRecord& record = records.emplace_back(make_record(outcome, p, device));
+      const bool kernel_chosen = outcome.fastest && outcome.kernel != outcome.rule;
+      if (is_other(outcome.kernel) && !kernel_chosen)
+        record.reach = 0;  // a note of what it was beside the others
+      else if (!kernel_chosen && outcome.best == outcome.defaults)
+        record.reach = sharing_radius;
+      else if (report.interrupted)
+        record.reach = 0;
+      else
+        record.reach = proven_reach(context, contender_of(outcome.kernel, outcome.best), t, kernel_chosen);
+      if (record.reach == 0 && !is_other(outcome.kernel)) outcome.verdict += "; for this very shape only";
+    }
+    for (std::size_t i = 0; i < places.size(); ++i) report.groups[places[i].group].outcomes.push_back(std::move(outcomes[i]));
+    for (std::size_t i = 0; i < others.size(); ++i)
+      group_of_other(report, others[i], t).outcomes.push_back(std::move(outcomes[places.size() + i]));
+    tell(report.groups[places.empty() ? 0 : places[0].group]);
+    if (options.interrupted && options.interrupted()) report.interrupted = true;
+  }
+  return records;
 }
 
 }  // namespace
@@ -87,6 +180,7 @@ TuneReport tune(Context& where, const TuneOptions& options) {
   report.fingerprint = device.fingerprint;
   const std::vector<TuneProblem> problems = options.problems.empty() ? representative_problems(device) : options.problems;
   report.groups = make_groups(problems, options, device);
+  report.groups.reserve(report.groups.size() + 2);  // searches hold on to theirs while those of the host path and oneMKL join
   if (report.groups.empty()) throw InputError("no kernel of those asked for can compute these products on " + device.name);
 
   TuneProgress progress;
@@ -123,61 +217,13 @@ TuneReport tune(Context& where, const TuneOptions& options) {
     }
     if (!options.record_sweep.empty()) searches.front()->write_sweep(options.record_sweep);
 
-    // The final rounds, problem by problem, all kernels together.
-    std::vector<TuneProblem> all;
-    for (const TuneGroup& group : report.groups)
-      for (const TuneProblem& p : group.problems)
-        if (std::find(all.begin(), all.end(), p) == all.end()) all.push_back(p);
-    std::vector<TunedRecord> records;
-    for (std::size_t number = 0; number < all.size(); ++number) {
-      const TuneProblem& t = all[number];
-      Workbench bench(context, std::span(&t, 1));
-      const Problem p = bench.problem(t);
-      std::vector<Contender> contenders;
-      const auto add = [&](const Kernel& kernel, const Params& params) {
-        for (const Contender& c : contenders)
-          if (c.kernel == &kernel && c.params == params) return;
-        contenders.push_back({&kernel, params, 0, 1, 0, {}});
-      };
-      if (options.kernels.empty()) {
-        const Contender reference = present_choice(p, device);
-        add(*reference.kernel, reference.params);
-      }
-      std::vector<std::pair<std::size_t, std::size_t>> places;
-      for (std::size_t g = 0; g < report.groups.size(); ++g)
-        for (std::size_t i = 0; i < report.groups[g].problems.size(); ++i)
-          if (report.groups[g].problems[i] == t && i < searches[g]->problem_count()) places.emplace_back(g, i);
-      for (const auto& [g, i] : places) {
-        add(searches[g]->kernel(), searches[g]->present(i));
-        add(searches[g]->kernel(), searches[g]->defaults(i));
-        for (const Params& params : searches[g]->finalists(i, 3)) add(searches[g]->kernel(), params);
-      }
-      // Interrupted: as short as a decision allows.
-      const double left = report.interrupted ? 0 : (end - GroupSearch::now()) / double(all.size() - number);
-      final_rounds(context, bench, p, contenders, left);
-      for (const auto& [g, i] : places) {
-        TuneGroup& group = report.groups[g];
-        TuneOutcome outcome =
-            outcome_of(contenders, searches[g]->kernel(), searches[g]->defaults(i), searches[g]->present(i), t, p.flops());
-        if (outcome.best_gflops > 0) {
-          records.push_back(make_record(outcome, p, device));
-          if (outcome.best == outcome.defaults) {
-            records.back().reach = sharing_radius;
-          } else {
-            records.back().reach = report.interrupted ? 0 : proven_reach(context, searches[g]->kernel(), outcome.best, t);
-            if (records.back().reach == 0) outcome.verdict += "; for this very shape only";
-          }
-        }
-        group.outcomes.push_back(std::move(outcome));
-      }
-      if (options.progress && !places.empty()) {
-        progress.group = &report.groups[places[0].first];
-        progress.phase = "final";
-        progress.elapsed = GroupSearch::now() - start;
-        options.progress(progress);
-      }
-      if (options.interrupted && options.interrupted()) report.interrupted = true;
-    }
+    const std::vector<TunedRecord> records = final_part_of(context, options, report, searches, end, [&](const TuneGroup& group) {
+      if (!options.progress) return;
+      progress.group = &group;
+      progress.phase = "final";
+      progress.elapsed = GroupSearch::now() - start;
+      options.progress(progress);
+    });
     if (options.write && !records.empty()) {
       report.file = options.file.empty() ? user_tuning_file().string() : options.file;
       report.records = merge_into(report.file, records);

@@ -219,7 +219,8 @@ class Database {
       text += numbers;
     }
     if (m.fastest.value_or(false) && !m.instead_of.empty()) text += ", faster than " + m.instead_of;
-    if (m.other_kernel) text += m.kernel_source.empty() ? ", perhaps with another version of the kernel" : ", with another version of the kernel";
+    if (m.other_kernel)
+      text += m.kernel_source.empty() ? ", perhaps with another version of the kernel" : ", with another version of the kernel";
     if (m.other_driver) text += ", with driver " + m.driver_version;
     if (m.other_kernel || m.other_driver) text += ": tune again";
     return text;

@@ -433,7 +433,7 @@ def clear_tuning(file: str, fingerprint: str, kernel: str) -> int: ...
 
 def untuned_choice(problem: object, device: object | None, shipped: bool) -> object:
     """
-    Kernel and constants without the user's records, with or without the shipped ones; None: the product is too small for the device.
+    Kernel and constants without the user's records, with or without the shipped ones.
     """
 
 def tuned_for(problem: object, device: object | None, kernel: str) -> object: ...

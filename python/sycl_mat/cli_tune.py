@@ -1,4 +1,4 @@
-"""sycl-mat tune, try and tuned: find constants, try some by hand, look after what was found."""
+"""sycl-mat tune: find the fastest kernels and constants, show what was found. (try and tuned have files of their own.)"""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from . import _core
+from .cli_try import try_command
+from .cli_tuned import tuned_app
 from .errors import Error
-from .shapes import Shape, read_shapes, squares
+from .shapes import read_shapes, squares
 from .tuning import Problem, TuneReport, problems_of, read_trace, report_as_dict, report_from_dict, tune
 
 console = Console()
@@ -128,7 +130,7 @@ def _table(report: TuneReport, peers: dict[Problem, float]) -> Table:
     for o in report.outcomes:
         cells = [
             o.problem.label,
-            o.kernel,
+            f"[green]{o.kernel}[/]" if o.fastest else o.kernel,
             f"{o.default_gflops:.1f}",
             f"{o.present_gflops:.1f}",
             f"{o.best_gflops:.1f}",
@@ -272,233 +274,6 @@ def redraw_command(
         console.print(f"report: {html}")
     if not plot and not html:
         console.print(_table(report, {}))
-
-
-def _integers(text: str, count: int, option: str) -> list[int]:
-    try:
-        values = [int(value) for value in text.split(",")]
-    except ValueError:
-        values = []
-    if len(values) != count:
-        raise typer.BadParameter(f"{option} takes {count} whole numbers with commas between them, not {text!r}")
-    return values
-
-
-def _options(text: str | None) -> _core.TileOptions:
-    changes = {}
-    for part in (text or "").replace(",", " ").split():
-        name, _, value = part.partition("=")
-        try:
-            changes[name] = int(value)
-        except ValueError:
-            raise typer.BadParameter(f"--options {part!r}: something like pad=4 is wanted") from None
-    try:
-        return _core.TileOptions(**changes)
-    except TypeError:
-        known = ", ".join(_core.TileOptions().asdict())
-        raise typer.BadParameter(f"--options: there are {known}") from None
-
-
-def _trial_rows(t: dict[str, Any]) -> list[tuple[str, str]]:
-    def known(value: int, unit: str = "") -> str:
-        return f"{value}{unit}" if value >= 0 else "the driver does not say"
-
-    rows = [("local memory", f"{t['local_memory']} bytes a work-group")]
-    if t["work_items"] >= 0:
-        rows += [
-            ("work-group", f"{t['work_items']} work-items"),
-            ("chunks a work-item", f"{t['chunks_a']} of A's tile, {t['chunks_b']} of B's"),
-            ("idle while loading", f"{t['idle_a']} work-items for A, {t['idle_b']} for B"),
-            ("registers", f"about {t['registers_estimate']} of 32 bits a work-item; reported: {known(t['registers'])}"),
-        ]
-    elif t["registers_estimate"] >= 0:
-        rows.append(("vector registers", str(t["registers_estimate"])))
-    rows += [("spilled", known(t["spills"], " bytes a work-item")), ("built in", f"{t['build_seconds']:.2f} s")]
-    return rows
-
-
-def try_command(
-    tile: Annotated[str | None, typer.Option(help="tile_m,tile_n,tile_k of the tiled kernel")] = None,
-    batch: Annotated[str, typer.Option(help="batch_m,batch_n: results a work-item computes")] = "4,4",
-    chunk: Annotated[int, typer.Option(help="elements a load moves")] = 4,
-    options: Annotated[str | None, typer.Option(help="the tiled kernel's other choices: pad=4,split_k=2")] = None,
-    pack: Annotated[str | None, typer.Option(help="mr,nv,kc,mc,nc,pack of the packed kernel, instead of --tile")] = None,
-    kernel: Annotated[str, typer.Option(help="run these constants in this kernel (one of the lessons, say)")] = "",
-    sizes: Annotated[str, typer.Option(help="square sizes, with commas between them")] = "512,1024",
-    dtype: Annotated[str, typer.Option(help="float32, float64, float16, bfloat16, int8")] = "float32",
-    layout: Annotated[str, typer.Option(help="NN, NT, TN or TT: which operands are stored transposed")] = "NN",
-    device: Annotated[str | None, typer.Option(help="'cpu', 'gpu', 'gpu:1', 'level_zero:0'")] = None,
-) -> None:
-    """Run one set of constants beside the present choice, and say what each constant costs."""
-    if (tile is None) == (pack is None):
-        raise typer.BadParameter("give either --tile M,N,K (with --batch and --chunk) or --pack MR,NV,KC,MC,NC,PACK")
-    if tile is not None:
-        (tile_m, tile_n, tile_k), (batch_m, batch_n) = _integers(tile, 3, "--tile"), _integers(batch, 2, "--batch")
-        params: Any = (_core.TileParams(tile_m, tile_n, tile_k, batch_m, batch_n, chunk), _options(options))
-    else:
-        params = _core.PackParams(*_integers(str(pack), 6, "--pack"))
-    table = Table()
-    for name in ("n", "this set", "present choice", "ratio", "possible at most"):
-        table.add_column(name, justify="right")
-    table.add_column("limited by")
-    table.add_column("right")
-    trial: dict[str, Any] = {}
-    try:
-        for size in sizes.split(","):
-            shape = Shape(int(size), int(size), int(size), layout.upper())
-            trial = _core.try_params(Problem(shape, dtype).raw(), params, kernel, device)
-            ratio = trial["gflops"] / trial["present_gflops"] if trial["present_gflops"] else 0.0
-            verdict = "[green]yes[/]" if trial["correct"] else f"[red]NO: {trial['why']}[/]"
-            table.add_row(
-                size,
-                f"{trial['gflops']:.1f}",
-                f"{trial['present_gflops']:.1f}",
-                f"{ratio:.2f}",
-                f"{trial['bound_gflops']:.0f}",
-                trial["limit"],
-                verdict,
-            )
-    except (Error, ValueError) as error:
-        raise _fail(error) from None
-    console.print(f"{trial['kernel']}: {trial['params_text']}", highlight=False)
-    for name, value in _trial_rows(trial):
-        console.print(f"  {name:<20} {value}", highlight=False)
-    console.print(f"present choice, {trial['present_kernel']}: {trial['present_text']}", highlight=False)
-    console.print(table)
-    console.print(
-        "GFLOP/s; both ran in turns. The bound comes from the device's multiply-add rate and bandwidth, measured now.", style="dim"
-    )
-
-
-tuned_app = typer.Typer(no_args_is_help=True, help="Look after the constants that were measured.")
-
-
-def _files(shipped: bool) -> list[tuple[str, str]]:
-    files = [("yours", _core.user_tuning_file())]
-    if shipped:
-        files += [("shipped", name) for name in _core.shipped_tuning_files()]
-    return files
-
-
-@tuned_app.command(name="list", epilog="Example: sycl-mat tuned list --all")
-def list_command(everything: Annotated[bool, typer.Option("--all", help="other devices too")] = False) -> None:
-    """List the records, yours and those that came with the library."""
-    mine = {device.fingerprint: device for device in _core.devices()}
-    table = Table("from", "problem", "kernel", "GFLOP/s", "× defaults", "constants", "measured", "device")
-    shown = hidden = 0
-    for source, name in _files(True):
-        content = _core.read_tuning_file(name)
-        for warning in content["warnings"]:
-            console.print(f"[yellow]{warning}[/yellow]", highlight=False)
-        for r in content["records"]:
-            if r["fingerprint"] not in mine and not everything:
-                hidden += 1
-                continue
-            device = mine.get(r["fingerprint"])
-            other = device is not None and device.driver_version != r["driver"]
-            m, n, k, batch = r["shape"]
-            shape = Shape(m, n, k, r["layout"].upper(), batch)
-            gain = f"{r['gflops'] / r['default_gflops']:.2f}" if r["default_gflops"] else "-"
-            note = r["measured"][:10] + (f"\n[yellow]driver {r['driver']}[/yellow]" if other else "")
-            table.add_row(
-                source, f"{shape.label} {r['dtype']}", r["kernel"], f"{r['gflops']:.4g}", gain, r["params_text"], note, r["device"]
-            )
-            shown += 1
-    if shown:
-        console.print(table)
-    else:
-        console.print("nothing was measured for the devices of this machine; [bold]sycl-mat tune[/bold] does")
-    if hidden:
-        console.print(f"{hidden} records of other devices (--all shows them)", style="dim")
-    console.print(f"your file: {_core.user_tuning_file()}", style="dim", highlight=False)
-
-
-@tuned_app.command(name="export", epilog="Example: sycl-mat tuned export my-gpu.json")
-def export_command(
-    file: Annotated[Path | None, typer.Argument(help="where to; default: <fingerprint>.json here")] = None,
-    device: Annotated[str | None, typer.Option(help="whose records; default: all of them with FILE, else the default device's")] = None,
-) -> None:
-    """Write your records to a file, to share or to ship."""
-    fingerprint = _core.current_device(device).fingerprint if device or file is None else ""
-    target = file or Path(_core.tuning_file_name(fingerprint))
-    text = _core.export_tuning([_core.user_tuning_file()], fingerprint)
-    count = len(json.loads(text)["records"])
-    if count == 0:
-        raise _fail("there is no record to export; sycl-mat tune makes some")
-    target.write_text(text)
-    console.print(f"{count} records: {target}", highlight=False)
-
-
-@tuned_app.command(name="import", epilog="Example: sycl-mat tuned import my-gpu.json")
-def import_command(file: Annotated[Path, typer.Argument(help="a file of `tuned export`", exists=True, dir_okay=False)]) -> None:
-    """Merge a file into your records; of two for the same problems the newer measurement stays."""
-    try:
-        changed, count, warnings = _core.merge_tuning_file(str(file), _core.user_tuning_file())
-    except Error as error:
-        raise _fail(error) from None
-    for warning in warnings:
-        console.print(f"[yellow]{warning}[/yellow]", highlight=False)
-    if count == 0:
-        raise typer.Exit(1)
-    console.print(f"{changed} of {count} records are new: {_core.user_tuning_file()}", highlight=False)
-
-
-@tuned_app.command(name="clear", epilog="Example: sycl-mat tuned clear --kernel packed")
-def clear_command(
-    device: Annotated[str | None, typer.Option(help="only this device's")] = None,
-    kernel: Annotated[str, typer.Option(help="only this kernel's")] = "",
-    yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,
-) -> None:
-    """Remove your records, so that the shipped ones and the defaults decide again, and the journal of what was tried."""
-    fingerprint = _core.current_device(device).fingerprint if device else ""
-    if not yes:
-        typer.confirm(f"Remove records from {_core.user_tuning_file()}?", abort=True)
-    try:
-        count = _core.clear_tuning(_core.user_tuning_file(), fingerprint, kernel)
-    except Error as error:
-        raise _fail(error) from None
-    if not fingerprint and not kernel:
-        Path(_core.tuning_journal()).unlink(missing_ok=True)
-    console.print(f"{count} records removed")
-
-
-@tuned_app.command(name="replay", epilog="Example: sycl-mat tuned replay tests/data/sweep_cpu_packed.json")
-def replay_command(
-    sweep: Annotated[Path, typer.Argument(help="what `sycl-mat tune --record-sweep FILE` wrote", exists=True, dir_okay=False)],
-    runs: Annotated[int, typer.Option(help="repetitions with different random numbers", min=1)] = 9,
-    most: Annotated[int, typer.Option(help="evaluations of a run", min=1)] = 200,
-    plot: Annotated[Path | None, typer.Option(help="draw the convergence of each strategy")] = None,
-) -> None:
-    """Compare the search strategies on recorded measurements, without the device."""
-    table = Table("strategy", title="evaluations until within …, median of the runs", title_justify="left")
-    margins = (0.05, 0.03, 0.01)
-    for margin in margins:
-        table.add_column(f"{margin:.0%}", justify="right")
-    curves: dict[str, list[list[float]]] = {}
-    for label, strategy, model in (
-        ("guided", "guided", True),
-        ("guided, no model", "guided", False),
-        ("annealing", "annealing", False),
-        ("random", "random", False),
-    ):
-        counts: list[list[float]] = [[] for _ in margins]
-        for seed in range(1, runs + 1):
-            best, costs = _core.replay(str(sweep), strategy, seed, 2, most, model)
-            so_far = float("inf")
-            curve = []
-            for cost in costs:
-                so_far = min(so_far, cost)
-                curve.append(best / so_far)
-            curves.setdefault(label, []).append(curve)
-            for i, margin in enumerate(margins):
-                counts[i].append(next((n for n, share in enumerate(curve, 1) if share * (1 + margin) >= 1), float("inf")))
-        table.add_row(label, *(f"{value:.0f}" if (value := sorted(c)[runs // 2]) != float("inf") else f"> {most}" for c in counts))
-    console.print(table)
-    if plot:
-        from . import tune_report
-
-        tune_report.write_replay(curves, plot)
-        console.print(f"picture: {plot}")
 
 
 def register(app: typer.Typer) -> None:

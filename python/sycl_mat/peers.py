@@ -56,7 +56,7 @@ def ours(
 
 
 def untuned(device: DeviceLike, name: str, shipped: bool) -> Contender:
-    """Ours with the constants it would have without the user's own records: the shipped ones, or what the device's properties say."""
+    """Ours with the kernel and the constants it would have without the user's own records: the shipped ones, or what the device's properties say."""
     chosen: dict[tuple[Any, ...], dict[str, Any]] = {}
 
     def run(a: Array, b: Array, out: Array) -> object:
@@ -67,11 +67,11 @@ def untuned(device: DeviceLike, name: str, shipped: bool) -> Contender:
             batch = out.size // max(1, out.shape[-1] * out.shape[-2])
             transposed = [x.ndim == 2 and x.strides[0] < x.strides[1] for x in (a, b)]
             choice: Any = _core.untuned_choice((m, b.shape[-1], k, batch, a.dtype.name, *transposed), device, shipped)
-            forced = {} if choice is None else {"kernel": choice[0]} | ({} if choice[1] is None else {"params": choice[1]})
+            forced = {"kernel": choice[0]} | ({} if choice[1] is None else {"params": choice[1]})
             if device is not None:
                 forced["device"] = device
             chosen[key] = forced
-        return _core.matmul(a, b, out=out, **forced) if forced else _core.matmul(a, b, out)
+        return _core.matmul(a, b, out, **forced)
 
     return Contender(name, run, dtypes=("float32", "float64", "float16", "bfloat16", "int8"))
 

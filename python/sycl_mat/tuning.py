@@ -78,6 +78,10 @@ class Outcome:
     noise: float
     improved: bool
     verdict: str
+    fastest: bool = False
+    """this kernel beat all others for the problem; 'onemkl': all of ours"""
+    rule: str = ""
+    """the kernel that is taken where nothing was measured; empty: the kernels were not measured beside each other"""
 
     @property
     def over_defaults(self) -> float:
@@ -230,7 +234,8 @@ def tune(
     budget
         seconds for everything; compiling included
     kernels
-        names to consider; None: those that the planner may choose
+        names to consider; None: all that could be chosen, the host path and oneMKL (where it is installed) among them, and which of them
+        is the fastest is recorded too
     strategy
         "guided", "exhaustive", "random" or "annealing"
     write
@@ -293,6 +298,8 @@ def report_as_dict(report: TuneReport) -> dict[str, Any]:
                         "noise": o.noise,
                         "improved": o.improved,
                         "verdict": o.verdict,
+                        "fastest": o.fastest,
+                        "rule": o.rule,
                     }
                     for o in g.outcomes
                 ],
@@ -315,6 +322,8 @@ def report_from_dict(content: dict[str, Any]) -> TuneReport:
                 best=None,
                 best_text=o["best"],
                 **{name: o[name] for name in ("default_gflops", "present_gflops", "best_gflops", "gain", "noise", "improved", "verdict")},
+                fastest=o.get("fastest", False),
+                rule=o.get("rule", ""),
             )
             for o in g["outcomes"]
         ]

@@ -8,7 +8,7 @@
 #include "roofline.hpp"
 #include "shape_class.hpp"
 #include "sycl_mat/errors.hpp"
-#include "tune_final.hpp"
+#include "tune_choice.hpp"
 #include "tune_space.hpp"
 
 namespace sycl_mat {
@@ -64,9 +64,9 @@ TEST(FinalRounds, TakeOutWhatGivesAnotherResult) {
   const Problem p = bench.problem(t);
   const Kernel broken = half_done();
   const Kernel& right = find_kernel("tiled_local");
-  std::vector<Contender> contenders{{&right, right.defaults(p, state().info), 0, 1, 0, {}},
-                                    {&broken, broken.defaults(p, state().info), 0, 1, 0, {}}};
-  final_rounds(state(), bench, p, contenders, 0.05);
+  std::vector<Contender> contenders{{&right, right.defaults(p, state().info), 0, 1, 0, {}, {}},
+                                    {&broken, broken.defaults(p, state().info), 0, 1, 0, {}, {}}};
+  final_rounds(state(), p, contenders, 0.05);
   EXPECT_EQ(contenders[0].wrong, "");
   EXPECT_GT(contenders[0].least, 0);
   EXPECT_EQ(contenders[0].ratio, 1);
@@ -78,11 +78,60 @@ TEST(FinalRounds, SeeWhoIsFaster) {
   Workbench bench(state(), std::span(&t, 1));
   const Problem p = bench.problem(t);
   const Kernel &slow = find_kernel("naive"), &fast = general();
-  std::vector<Contender> contenders{{&slow, slow.defaults(p, state().info), 0, 1, 0, {}},
-                                    {&fast, fast.defaults(p, state().info), 0, 1, 0, {}}};
-  final_rounds(state(), bench, p, contenders, 0.2);
+  std::vector<Contender> contenders{{&slow, slow.defaults(p, state().info), 0, 1, 0, {}, {}},
+                                    {&fast, fast.defaults(p, state().info), 0, 1, 0, {}, {}}};
+  final_rounds(state(), p, contenders, 0.2);
   ASSERT_EQ(contenders[1].wrong, "");
   EXPECT_LT(contenders[1].ratio, 1);
+}
+
+TEST(FinalRounds, TheHostPathAndOneMklTakeTheirTurns) {
+  if (!state().info.is_cpu()) GTEST_SKIP() << "the host path is beside a processor's kernels only";
+  const TuneProblem t{200, 100, 150};
+  Workbench bench(state(), std::span(&t, 1));
+  const Problem p = bench.problem(t);
+  std::vector<Contender> contenders{contender_of("packed", general().defaults(p, state().info))};
+  for (const std::string_view name : others_for(p, state().info)) contenders.push_back(contender_of(name, {}));
+  ASSERT_GE(contenders.size(), 2u);
+  final_rounds(state(), p, contenders, 0.05);
+  for (const Contender& c : contenders) {
+    EXPECT_EQ(c.wrong, "") << name_of(c);
+    EXPECT_GT(c.least, 0) << name_of(c);
+  }
+}
+
+/// Outcomes and contenders of three kernels with these times relative to the first.
+std::vector<TuneOutcome> compared(double host, double onemkl, double noise) {
+  std::vector<Contender> contenders{contender_of("packed", PackParams{}), contender_of("host", {}), contender_of("onemkl", {})};
+  const double ratios[] = {1, host, onemkl};
+  std::vector<TuneOutcome> outcomes;
+  for (std::size_t i = 0; i < 3; ++i) {
+    contenders[i].ratio = contenders[i].least = ratios[i];
+    contenders[i].noise = noise;
+    outcomes.push_back(outcome_of(contenders, name_of(contenders[i]), contenders[i].params, contenders[i].params, {64, 64, 64}, 1e9));
+  }
+  mark_fastest(outcomes, contenders, "packed");
+  return outcomes;
+}
+
+TEST(Fastest, OnlyBeyondTheNoise) {
+  const auto marked = [](double host, double onemkl, double noise) {
+    std::string names;
+    for (const TuneOutcome& o : compared(host, onemkl, noise)) names += o.fastest ? o.kernel + " " : "";
+    return names;
+  };
+  EXPECT_EQ(marked(0.9, 1.2, 0.001), "host ");
+  EXPECT_EQ(marked(0.995, 1.2, 0.001), "packed ");
+  EXPECT_EQ(marked(0.9, 1.2, 0.1), "packed ");
+  EXPECT_EQ(marked(1.1, 0.8, 0.001), "packed onemkl ");
+  EXPECT_EQ(marked(0.9, 0.8, 0.001), "host onemkl ");
+  EXPECT_EQ(marked(0.8, 0.9, 0.001), "host ");
+  const TuneOutcome host = compared(0.9, 1, 0.001)[1];
+  EXPECT_EQ(host.rule, "packed");
+  EXPECT_NEAR(host.best_gflops / host.default_gflops, 1 / 0.9, 0.02) << "compared with what a product would run with otherwise";
+  const TunedRecord record = make_record(host, make_problem({64, 64, 64}), state().info);
+  EXPECT_EQ(record.instead_of, "packed");
+  EXPECT_EQ(record.fastest, true);
 }
 
 TEST(TuneSpace, HoldsOnlySetsThatThePlannerTakes) {

@@ -10,7 +10,9 @@
 #include <fstream>
 #include <thread>
 
+#include "kernel_version.hpp"
 #include "params_json.hpp"
+#include "plan.hpp"
 #include "sycl_mat/errors.hpp"
 #include "warning.hpp"
 
@@ -33,6 +35,7 @@ TunedRecord record(std::string kernel, Shape shape, double gflops, std::string m
   r.device_name = "This CPU";
   r.driver_version = "1";
   r.library_version = "0.1.0";
+  r.kernel_source = kernel_version(r.kernel);
   return r;
 }
 
@@ -282,6 +285,148 @@ TEST_F(TuningDb, AnotherDriverIsMarked) {
   ASSERT_NE(match, nullptr);
   EXPECT_TRUE(match->other_driver);
   EXPECT_NE(match->reason.find("driver 1"), std::string::npos) << match->reason;
+}
+
+TEST_F(TuningDb, AnotherVersionOfTheKernelIsMarkedAndComesLast) {
+  fs::create_directory(folder / "tuned");
+  TunedRecord old = record("packed", {512, 512, 512, 1}, 300), unknown = record("packed", {2048, 2048, 2048, 1}, 250);
+  old.kernel_source = "0123456789abcdef";
+  unknown.kernel_source.clear();
+  merge_into(user, std::vector{old, unknown});
+  look();
+  auto match = lookup(problem(512, 512, 512), device());
+  ASSERT_NE(match, nullptr);  // better than nothing
+  EXPECT_TRUE(match->other_kernel);
+  EXPECT_NE(match->reason.find("another version of the kernel: tune again"), std::string::npos) << match->reason;
+  match = lookup(problem(2048, 2048, 2048), device());
+  ASSERT_NE(match, nullptr);
+  EXPECT_TRUE(match->other_kernel);
+  EXPECT_NE(match->reason.find("perhaps with another version"), std::string::npos) << match->reason;
+
+  // A neighbour of the present version, even a shipped one, decides before it.
+  write(folder / "tuned" / "this-cpu.json", to_json(std::vector{record("packed", {600, 512, 512, 1}, 200)}));
+  fs::remove(user);
+  merge_into(user, std::vector{old});
+  look();
+  match = lookup(problem(512, 512, 512), device());
+  ASSERT_NE(match, nullptr);
+  EXPECT_FALSE(match->other_kernel);
+  EXPECT_EQ(match->source, RecordSource::shipped);
+  EXPECT_EQ(match->reason.find("version"), std::string::npos) << match->reason;
+}
+
+TEST_F(TuningDb, FilesOfEarlierVersionsLoad) {
+  std::string text = to_json(std::vector{record("packed", {512, 512, 512, 1}, 200)});
+  const auto at = text.find(",\"source\"");
+  ASSERT_NE(at, std::string::npos);
+  text.replace(at, text.find('}', at) - at, "");
+  write(user, text);
+  const TuningFile file = read_tuning_file(user);
+  EXPECT_TRUE(file.warnings.empty());
+  ASSERT_EQ(file.records.size(), 1u);
+  EXPECT_EQ(file.records[0].kernel_source, "");
+  EXPECT_FALSE(file.records[0].fastest.has_value());
+}
+
+TEST(KernelVersion, FollowsTheCodeNotItsLayout) {
+  EXPECT_EQ(code_of("int a;  // why\n\n  int b;"), code_of("int a;\nint b;"));
+  EXPECT_EQ(code_of("int a; /* more\nlines */ int b;"), code_of("int a; int b;"));
+  EXPECT_NE(code_of("int a = 1;"), code_of("int a = 2;"));
+  EXPECT_EQ(code_of("int a; //"), code_of("int a; "));
+  EXPECT_EQ(code_of("int a; /* open"), code_of("int a; "));
+  EXPECT_EQ(kernel_version("packed").size(), 16u);
+  EXPECT_NE(kernel_version("packed"), kernel_version("skinny"));
+  EXPECT_FALSE(kernel_version("host").empty());
+  EXPECT_EQ(kernel_version("no such kernel"), "");
+}
+
+/// A processor on which the rule takes the host path below about 280³, and the packed kernel above.
+DeviceInfo processor() {
+  DeviceInfo d = device();
+  d.type = "cpu";
+  d.backend = "opencl";
+  d.compute_units = 2;
+  d.vector_width = 16;
+  d.has_fp64 = true;
+  d.l1_cache = 32 << 10;
+  d.l2_cache = 1 << 20;
+  d.l3_cache = 32 << 20;
+  return d;
+}
+
+Problem product(index_t size, Activation activation = Activation::none) {
+  Problem p = problem(size, size, size);
+  p.a.ld = p.b.ld = p.d.ld = size;
+  p.epilogue.activation = activation;
+  return p;
+}
+
+TunedRecord fastest(std::string kernel, index_t size, std::string instead_of, double gflops = 200) {
+  TunedRecord r = record(std::move(kernel), {size, size, size, 1}, gflops);
+  r.params = Params{};
+  r.fastest = true;
+  r.instead_of = std::move(instead_of);
+  r.reach = sharing_radius;
+  return r;
+}
+
+TEST_F(TuningDb, RecordsMoveTheThresholdBetweenTheHostPathAndLaunches) {
+  const DeviceInfo d = processor();
+  ASSERT_TRUE(on_host(product(128), d, {}));
+  ASSERT_FALSE(on_host(product(512), d, {}));
+  merge_into(user, std::vector{fastest("host", 512, "packed"), fastest("packed", 128, "host"), fastest("packed", 300, "")});
+  look();
+  EXPECT_TRUE(on_host(product(512), d, {}));
+  EXPECT_TRUE(on_host(product(560), d, {}));  // a neighbour
+  EXPECT_NE(why_on_host(product(512), d, {}).find("faster than packed"), std::string::npos);
+  EXPECT_FALSE(on_host(product(128), d, {}));
+  EXPECT_NE(make_plan(product(128), d, {}).reason.find("faster than host"), std::string::npos);
+  EXPECT_TRUE(on_host(product(16), d, {})) << "the smallest do not ask";
+  EXPECT_TRUE(on_host(product(270), d, {})) << "where the rule was confirmed at 300 it holds for its neighbours, too";
+  EXPECT_FALSE(on_host(product(512, Activation::gelu), d, {})) << "measured without";
+  GemmOptions forced;
+  forced.kernel = "packed";
+  EXPECT_FALSE(on_host(product(512), d, forced));
+  EXPECT_EQ(choose(product(512), d, Records::none).kernel, "packed");
+  EXPECT_EQ(choose(product(512), d, Records::all).kernel, "host");
+  // A record that was not measured beside the host path leaves the rule alone.
+  TunedRecord alone = record("packed", {128, 128, 128, 1}, 100);
+  fs::remove(user);
+  merge_into(user, std::vector{alone});
+  look();
+  EXPECT_TRUE(on_host(product(128), d, {}));
+}
+
+TEST_F(TuningDb, WhatLostToAnotherKernelDecidesForItselfOnly) {
+  const DeviceInfo d = processor();
+  TunedRecord loser = record("packed", {1, 4096, 4096, 1}, 500);
+  loser.fastest = false;
+  merge_into(user, std::vector{loser});
+  look();
+  const Problem vector = problem(1, 4096, 4096);
+  EXPECT_EQ(lookup(vector, d), nullptr);
+  EXPECT_NE(lookup(vector, d, "packed"), nullptr);
+  // oneMKL stands beside ours.
+  merge_into(user, std::vector{fastest("onemkl", 900, "packed", 1e6)});
+  look();
+  EXPECT_EQ(lookup(problem(900, 900, 900), d), nullptr);
+  EXPECT_NE(lookup(problem(900, 900, 900), d, "onemkl"), nullptr);
+}
+
+TEST_F(TuningDb, OneKernelIsTheFastestOfAShape) {
+  TunedRecord before = fastest("host", 512, "packed"), now = fastest("packed", 512, "");
+  now.measured = "2026-12-01T10:00:00Z";
+  merge_into(user, std::vector{before});
+  merge_into(user, std::vector{now, fastest("onemkl", 512, "packed")});
+  for (const TunedRecord& r : read_tuning_file(user).records) EXPECT_EQ(*r.fastest, r.kernel != "host") << r.kernel;
+  // Measured again without the others: what was known of them stays.
+  TunedRecord alone = record("packed", {512, 512, 512, 1}, 210, "2026-12-02T10:00:00Z");
+  merge_into(user, std::vector{alone});
+  for (const TunedRecord& r : read_tuning_file(user).records)
+    if (r.kernel == "packed") {
+      EXPECT_EQ(r.gflops, 210);
+      EXPECT_EQ(r.fastest, true);
+    }
 }
 
 TEST_F(TuningDb, AChangedFileIsSeen) {
