@@ -20,7 +20,7 @@ namespace {
 /// Less than this is not worth a change, whatever the noise was: the next driver moves more.
 constexpr double least_gain = 0.01;
 
-/// Multiply-adds from which the calling thread, which reads B in place, is hopeless.
+/// Multiply-adds of one product from which the calling thread, which reads B in place, is hopeless.
 constexpr double most_on_host = 1e9;
 
 double rounded(double gflops) { return std::round(gflops * 100) / 100; }
@@ -37,7 +37,7 @@ bool beats(const Contender& c, const Contender& other) {
 
 std::vector<std::string_view> others_for(const Problem& p, const DeviceInfo& device) {
   std::vector<std::string_view> result;
-  if (device.is_cpu() && double(p.m) * double(p.n) * double(p.k) * double(p.batch()) <= most_on_host) result.push_back(host::name);
+  if (device.is_cpu() && double(p.m) * double(p.n) * double(p.k) <= most_on_host) result.push_back(host::name);
   // Its GPU libraries are for Intel's devices.
   if ((device.is_cpu() || device.architecture.starts_with("intel")) && onemkl::usable() && onemkl::why_not(p).empty())
     result.push_back(onemkl::name);

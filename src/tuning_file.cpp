@@ -205,17 +205,21 @@ TuningFile read_tuning_file(const fs::path& file) {
     return result;
   }
   if (!root.contains("records") || !root["records"].is_array()) return corrupt("it has no list of records");
-  std::size_t number = 0;
+  std::size_t number = 0, bad = 0;
+  std::string first;
   for (const json& value : root["records"]) {
     ++number;
     TunedRecord record;
     const std::string wrong = from_value(value, record);
     if (wrong.empty())
       result.records.push_back(std::move(record));
-    else
-      result.warnings.push_back("record " + std::to_string(number) + " of the tuning file " + file.string() + " is ignored: it " + wrong +
-                                '.');
+    else if (++bad == 1)
+      first = "record " + std::to_string(number) + ' ' + wrong;
   }
+  // One line a file, however many there are: most are of devices that are not here.
+  if (bad > 0)
+    result.warnings.push_back(std::to_string(bad) + " of the " + std::to_string(number) + " records of the tuning file " + file.string() +
+                              " are ignored: " + first + (bad > 1 ? ", and others." : "."));
   return result;
 }
 

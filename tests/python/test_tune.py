@@ -78,6 +78,97 @@ def test_finds_keeps_and_uses(tuning_file: Path) -> None:
     assert np.array_equal(sycl_mat.matmul(a, a, kernel="packed"), a @ a)
 
 
+def test_kernels_take_their_turns_and_the_fastest_is_used(tuning_file: Path) -> None:
+    report = run_tuner(kernels=None, most_evaluations=2, restrict=None, budget=10)
+    outcomes = {o.kernel: o for o in report.outcomes}
+    assert {"packed", "host"} <= set(outcomes)
+    assert "tiled" not in outcomes, "on a processor it is there for want of better"
+    ours = [o for o in outcomes.values() if o.fastest and o.kernel != "onemkl"]
+    assert len(ours) == 1
+    assert all(o.rule == "host" for o in outcomes.values()), "what is taken for 96³ without measurements"
+    records = {r["kernel"]: r for r in _core.read_tuning_file(str(tuning_file))["records"]}
+    assert set(records) == set(outcomes)
+    assert records[ours[0].kernel]["fastest"] is True
+    assert not any(r["other_kernel"] for r in records.values())
+    time.sleep(0.6)
+    x = np.ones((SIZE, SIZE), "f4")
+    sycl_mat.matmul(x, x)
+    assert _core.last_kernel() == ours[0].kernel
+
+
+def forged(file: Path, kernel: str, **changes: object) -> None:
+    """A record that says this kernel is by far the fastest at 96³, and instead of which."""
+    device = _core.current_device(None)
+    record = {
+        "fingerprint": device.fingerprint,
+        "kernel": kernel,
+        "dtype": "float32",
+        "layout": "nn",
+        "class": "m13 n13 k13 b0",
+        "shape": [SIZE, SIZE, SIZE, 1],
+        "params": {"family": "none"},
+        "reach": 0.75,
+        "gflops": 1e6,
+        "default_gflops": 1.0,
+        "spread": 0.0,
+        "measured": "2026-11-30T10:00:00Z",
+        "architecture": device.architecture,
+        "device": device.name,
+        "driver": device.driver_version,
+        "library": "0.1.0",
+        "fastest": True,
+        **changes,
+    }
+    file.write_text(json.dumps({"format": "sycl_mat tuning", "version": 1, "records": [record]}))
+    time.sleep(0.6)
+
+
+def test_a_record_moves_a_product_off_the_host_path_and_back(tuning_file: Path) -> None:
+    x = np.ones((SIZE, SIZE), "f4")
+    sycl_mat.matmul(x, x)
+    assert _core.last_kernel() == "host"
+    forged(tuning_file, "packed", instead_of="host", source="of another version")
+    sycl_mat.matmul(x, x)
+    assert _core.last_kernel() == "packed"
+    text = str(sycl_mat.explain(x, x))
+    assert "faster than host" in text
+    assert "another version of the kernel: tune again" in text
+    listed = command("tuned", "list", file=tuning_file).stdout
+    assert "another version of the kernel" in listed
+    assert "packed (not host)" in listed
+    tuning_file.unlink()
+    time.sleep(0.6)
+    sycl_mat.matmul(x, x)
+    assert _core.last_kernel() == "host"
+
+
+def test_backend_auto_asks_the_records(tuning_file: Path) -> None:
+    x = np.ones((SIZE, SIZE), "f4")
+    try:
+        sycl_mat.matmul(x, x, backend="onemkl")
+    except sycl_mat.UnsupportedError:
+        pytest.skip("oneMKL is not installed")
+    sycl_mat.matmul(x, x, backend="auto")
+    assert _core.last_kernel() == "host"
+    forged(tuning_file, "onemkl", instead_of="host")
+    sycl_mat.matmul(x, x, backend="auto")
+    assert _core.last_kernel() == "onemkl"
+    sycl_mat.matmul(x, x)
+    assert _core.last_kernel() == "host", "the backend is ours unless the caller leaves it open"
+    forged(tuning_file, "onemkl", fastest=False)
+    sycl_mat.matmul(x, x, backend="auto")
+    assert _core.last_kernel() == "host"
+
+
+def test_untuned_contenders_are_what_would_run_without_records(tuning_file: Path) -> None:
+    from sycl_mat import peers
+
+    forged(tuning_file, "packed", instead_of="host")
+    x = np.ones((SIZE, SIZE), "f4")
+    peers.untuned(None, "defaults", shipped=False).run(x, x, np.empty_like(x))
+    assert _core.last_kernel() == "host"
+
+
 def test_dry_run_writes_nothing(tuning_file: Path) -> None:
     report = run_tuner(write=False, most_evaluations=2)
     assert report.file == ""

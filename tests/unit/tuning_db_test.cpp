@@ -156,6 +156,19 @@ TEST_F(TuningDb, EachFieldOfARecordIsChecked) {
   }
 }
 
+TEST_F(TuningDb, RecordsThatMakeNoSenseCostOneLineAFile) {
+  std::string text = to_json(std::vector{record("packed", {512, 512, 512, 1}, 200), record("packed", {64, 64, 64, 1}, 200),
+                                         record("tiled", {64, 64, 64, 1}, 200)});
+  for (std::size_t at = text.find("\"mr\":6"); at != std::string::npos && text.find("\"mr\":6", at + 1) != std::string::npos;
+       at = text.find("\"mr\":6"))
+    text.replace(at, 6, "\"of_a_later_version\":6");
+  write(user, text);
+  const TuningFile file = read_tuning_file(user);
+  EXPECT_EQ(file.records.size(), 1u);
+  ASSERT_EQ(file.warnings.size(), 1u);
+  EXPECT_NE(file.warnings[0].find("2 of the 3 records"), std::string::npos) << file.warnings[0];
+}
+
 TEST_F(TuningDb, ALaterFormatIsLeftAlone) {
   const std::string text = "{\"format\": \"sycl_mat tuning\", \"version\": 2, \"records\": []}";
   write(user, text);
