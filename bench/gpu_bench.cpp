@@ -1,10 +1,11 @@
 // gpu_bench: our kernels on a GPU, with cuBLAS in the same run where it is installed. TFLOP/s by the wall clock over back-to-back launches
 // of operands that are on the device: what a kernel costs, not what a call from Python costs.
 //
-//   gpu_bench [--cublas libcublas.so.13] [--device cuda:0] [--ms 40] [--check] kernel… -- MxNxK[:layout][:batch]…
+//   gpu_bench [--cublas libcublas.so.13] [--device cuda:0] [--ms 40] [--pause 200] [--check] kernel… -- MxNxK[:layout][:batch]…
 //
 // A kernel is "cublas", "auto" (the planner's choice), a name, or "tiled/8,16,8,16,8,4/split_k=2,swizzle=8" with its constants. A layout is
-// two letters, N or T: how A and B are stored. --check prints the largest error of sampled results, relative to Σ|a·b|.
+// two letters, N or T: how A and B are stored. Before each figure the device rests for --pause milliseconds: it lowers its clock while it
+// is hot, and no kernel shall pay for the one before. --check prints the largest error of sampled results, relative to Σ|a·b|.
 #include <dlfcn.h>
 
 #include <chrono>
@@ -15,6 +16,7 @@
 #include <random>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "context.hpp"
@@ -137,9 +139,10 @@ double largest_error(const Shape& s, const Arrays& o) {
 
 /// Seconds of one launch: the best of five rounds of back-to-back launches that take `seconds` together.
 template <class Launch, class Wait>
-double time_of(double seconds, Launch launch, Wait wait) {
+double time_of(double seconds, double pause, Launch launch, Wait wait) {
   launch();
   wait();
+  std::this_thread::sleep_for(std::chrono::duration<double>(pause));
   double start = now();
   launch();
   wait();
@@ -161,7 +164,7 @@ int main(int argc, char** argv) try {
   std::string device = "gpu", cublas_file = "libcublas.so";
   std::vector<std::string> kernels;
   std::vector<Shape> shapes;
-  double seconds = 0.04;
+  double seconds = 0.04, pause = 0.2;
   bool check = false, in_shapes = false;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
@@ -171,6 +174,8 @@ int main(int argc, char** argv) try {
       device = argv[++i];
     else if (arg == "--ms")
       seconds = std::atof(argv[++i]) / 1000;
+    else if (arg == "--pause")
+      pause = std::atof(argv[++i]) / 1000;
     else if (arg == "--check")
       check = true;
     else if (arg == "--")
@@ -213,7 +218,7 @@ int main(int argc, char** argv) try {
         double time = 0;
         if (kernel == "cublas") {
           if (!cublas.handle) cublas.open(cublas_file.c_str());
-          time = time_of(seconds, [&] { cublas.run(s, o.a, o.b, o.d); }, [&] { cublas.synchronize(); });
+          time = time_of(seconds, pause, [&] { cublas.run(s, o.a, o.b, o.d); }, [&] { cublas.synchronize(); });
         } else {
           const GemmOptions options = options_of(kernel);
           const Problem problem =
@@ -222,7 +227,7 @@ int main(int argc, char** argv) try {
                            options);
           const Plan plan = make_plan(problem, context.info, options);
           const Program& program = context.programs.get(*plan.kernel, plan.constants);
-          time = time_of(seconds, [&] { launch(context, plan, program, problem); }, [&] { context.wait(); });
+          time = time_of(seconds, pause, [&] { launch(context, plan, program, problem); }, [&] { context.wait(); });
           notes += "\n    " + kernel + ": " + std::string(plan.kernel->name) + ", " + plan.reason + ", " +
                    std::to_string(program.registers) + " registers";
         }

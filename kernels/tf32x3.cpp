@@ -24,10 +24,11 @@
 
 // constants: begin
 constexpr int TILE_ROWS = 128;          // 64 or 128
+constexpr int TILE_COLS = 128;          // 128 or 256 (with 128 rows)
 constexpr int STAGES = 4;               // tiles of A and B in local memory
 constexpr int BUFFERS = 1;              // stages of A that a producer holds in registers
-constexpr int PRODUCER_REGISTERS = 56;  // 56 + 200, or any two multiples of 8 with this sum
-constexpr int CONSUMER_REGISTERS = 200;
+constexpr int PRODUCER_REGISTERS = 48;  // 48 + 208, or any two multiples of 8 with this sum
+constexpr int CONSUMER_REGISTERS = 208;
 // constants: end
 
 // One call left is one too many: wgmma would be serialised around it.
@@ -35,7 +36,7 @@ constexpr int CONSUMER_REGISTERS = 200;
 
 namespace sycl_mat {
 
-constexpr int tile_cols = 128, tile_k = 32, group_cols = 64;
+constexpr int tile_cols = TILE_COLS, tile_k = 32, group_cols = tile_cols / 2;
 constexpr int consumers = 256, producers = 256;
 constexpr int a_bytes = TILE_ROWS * tile_k * 4, b_bytes = tile_k * tile_cols * 4, page_bytes = 2 * a_bytes + b_bytes;
 
@@ -65,6 +66,7 @@ INLINE void split(float x, unsigned& big, unsigned& small) {
 }
 /// Other than zero where x has bits below 2⁻¹³⁶: only then is x · 2⁻¹³ rounded. (By multiply-adds, because integer operations are what this
 /// kernel is short of.)
+constexpr unsigned a_nan = 0x7fffffff;
 INLINE unsigned lost_bits(float x) { return bits_of(multiply_add(x * 0x1p-13f, -0x1p13f, x)); }
 
 /// True where every matrix of an operand begins at, and every row is apart by, a multiple of `bytes`.
@@ -74,19 +76,26 @@ inline bool aligned_to(int bytes, const float* first, index ld, index inner, ind
 
 // ---- producers ------------------------------------------------------------------------------------------------------------------
 
-/// A producer's part of every stage of A: 4 neighbours along k, in TILE_ROWS / 32 rows. Stored [k][m], its rows are neighbours, so that
-/// loads are vectors along m; else they are 32 apart.
-constexpr int a_rows = TILE_ROWS / 32, a_row_step = TRANS_A ? 1 : 32;
-/// … and of B: 4 chunks of 4 neighbours along n (along k where B is stored [n][k]).
-constexpr int b_chunks = 4, b_chunk_step = TRANS_B ? 32 : 8;
+/// A producer's part of every stage of A: 4 neighbours along k, in a_rows rows. Stored [k][m], up to 4 of its rows are neighbours, so that
+/// loads are vectors along m, and the next ones 64 apart; else they are producers / 8 apart.
+constexpr int a_rows = TILE_ROWS * 8 / producers, a_vector = a_rows < 4 ? a_rows : 4;
+constexpr int row_of(int q) { return TRANS_A ? q % a_vector + q / a_vector * 64 : q * (producers / 8); }
+/// … and of B: chunks of 4 neighbours along n (along k where B is stored [n][k]), rows b_step apart.
+constexpr int b_chunks = tile_cols * 8 / producers, b_line_chunks = TRANS_B ? 8 : tile_cols / 4, b_step = producers / b_line_chunks;
+/// Where B's rows do not begin at multiples of 16 bytes: single elements, of which a warp copies 32 neighbours.
+constexpr int b_singles = tile_cols * tile_k / producers, b_line_bytes = b_line_chunks * 16;
+
+/// The 16-byte chunks of B's line number `line` are in the order chunk ^ b_swizzle(line): consumers then read without bank conflicts.
+constexpr int b_swizzle(int line) { return TRANS_B ? line / 2 % 8 : 2 * (line % 4); }
 
 /// The next stage that a producer reads: this work-item's first elements, and how far the edges are.
 struct Cursor {
   Work work;
   const in_t *a, *b;
-  int a_rows_left, b_left;  // from here to the edge along m for A, along n for B
-  int k_left;               // from the stage's beginning
-  int stages_left;          // of the present part
+  int a_rows_left;                 // from here to the edge along m
+  int b_lines_left, b_along_left;  // from here to the edges, down and along B's lines
+  int k_left;                      // from the stage's beginning
+  int stages_left;                 // of the present part
 };
 
 struct Fetched {
@@ -99,7 +108,7 @@ INLINE int a_chunk(int id) { return TRANS_A ? id / 2 % 4 + id / 32 % 2 * 4 : id 
 INLINE int a_row(int id) {
   if constexpr (!TRANS_A) return id / 8;
   const int low = id % 2, middle = id / 8 % 2, high = id / 16 % 2;
-  return a_rows * ((a_rows == 4 ? low + 2 * middle : middle + 2 * low) + 4 * high + 8 * (id / 64));
+  return a_vector * ((a_vector == 4 ? low + 2 * middle : middle + 2 * low) + 4 * high + 8 * (id / 64));
 }
 
 struct Producer {
@@ -116,13 +125,16 @@ struct Producer {
     const Place at = place_of(part.tile, grid);
     const Matrices of = matrices_at(at, whole, g);
     const index k = index(part.begin) * tile_k;
-    const index row = at.row + a_row(id), col = at.col + (TRANS_B ? id / 8 : id % 32 * 4);
+    const index row = at.row + a_row(id), col = at.col + (TRANS_B ? b_line() : b_place());
     constexpr index far = 1 << 20;
     c.a = of.a + at_a(g, row, k + a_chunk(id) * 4);
-    c.b = of.b + at_b(g, k + (TRANS_B ? id % 8 * 4 : id / 32), col);
+    const index b_k = k + (TRANS_B ? b_place() : b_line());
+    c.b = of.b + at_b(g, b_k, col);
     c.a_rows_left = int(min(far, g.m - row));
-    c.b_left = int(min(far, g.n - col));
     c.k_left = int(min(1 << 30, g.k - k));
+    const int n_left = int(min(far, g.n - col)), b_k_left = c.k_left - int(b_k - k);
+    c.b_lines_left = TRANS_B ? n_left : b_k_left;
+    c.b_along_left = TRANS_B ? b_k_left : n_left;
     c.stages_left = part.end - part.begin;
   }
   INLINE void advance(Cursor& c) const {
@@ -130,26 +142,35 @@ struct Producer {
     c.a += TRANS_A ? tile_k * g.lda : tile_k;
     c.b += TRANS_B ? tile_k : tile_k * g.ldb;
     c.k_left -= tile_k;
+    (TRANS_B ? c.b_along_left : c.b_lines_left) -= tile_k;
   }
 
   INLINE void fetch_a(const Cursor& c, Fetched& fetched) const {
     const in_t* a = c.a;
-    const bool inside = c.k_left >= tile_k && c.a_rows_left > (a_rows - 1) * a_row_step;
-    if (vectors_a && inside) {
-      if constexpr (TRANS_A) {
+    if (c.k_left >= tile_k && c.a_rows_left > row_of(a_rows - 1)) {
+      if (vectors_a) {
+        if constexpr (TRANS_A) {
 #pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          const auto v = load_aligned<a_rows>(a + e * g.lda);
+          for (int e = 0; e < 4; ++e)
 #pragma unroll
-          for (int q = 0; q < a_rows; ++q) fetched.a[q][e] = v[q];
+            for (int q = 0; q < a_rows; q += a_vector) {
+              const auto v = load_aligned<a_vector>(a + e * g.lda + row_of(q));
+#pragma unroll
+              for (int i = 0; i < a_vector; ++i) fetched.a[q + i][e] = v[i];
+            }
+        } else {
+#pragma unroll
+          for (int q = 0; q < a_rows; ++q) {
+            const auto v = load_aligned<4>(a + row_of(q) * g.lda);
+#pragma unroll
+            for (int e = 0; e < 4; ++e) fetched.a[q][e] = v[e];
+          }
         }
       } else {
 #pragma unroll
-        for (int q = 0; q < a_rows; ++q) {
-          const auto v = load_aligned<4>(a + q * a_row_step * g.lda);
+        for (int q = 0; q < a_rows; ++q)
 #pragma unroll
-          for (int e = 0; e < 4; ++e) fetched.a[q][e] = v[e];
-        }
+          for (int e = 0; e < 4; ++e) fetched.a[q][e] = load_single(a + (TRANS_A ? e * g.lda + row_of(q) : row_of(q) * g.lda + e));
       }
     } else {
       const int k = c.k_left - a_chunk(id) * 4;
@@ -157,26 +178,47 @@ struct Producer {
       for (int q = 0; q < a_rows; ++q)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
-          fetched.a[q][e] = q * a_row_step < c.a_rows_left && e < k ? a[TRANS_A ? e * g.lda + q : q * a_row_step * g.lda + e] : 0.0f;
+          fetched.a[q][e] = row_of(q) < c.a_rows_left && e < k ? a[TRANS_A ? e * g.lda + row_of(q) : row_of(q) * g.lda + e] : 0.0f;
     }
   }
 
-  /// B's chunks, in rows of 512 bytes along n whose chunks are in the order c ^ 2(k % 4), or, stored [n][k], in rows of 128 bytes along k
-  /// in the order c ^ (n / 2 % 8): consumers then read without bank conflicts.
+  /// Where this producer's elements of B lie: its first line and its place there, of chunks or of single elements.
+  INLINE int b_line() const { return vectors_b ? id / b_line_chunks : id / 32; }
+  INLINE int b_place() const { return vectors_b ? id % b_line_chunks * 4 : id % 32; }
+
+  /// B's lines in a page: along n, or, stored [n][k], along k.
   INLINE void copy_b(const Cursor& c, unsigned to) const {
-    to += TRANS_B ? id / 8 * 128 + (id % 8 ^ id / 16 % 8) * 16 : id / 32 * 512 + (id % 32 ^ 2 * (id / 32 % 4)) * 16;
-    const int rows = TRANS_B ? c.b_left : c.k_left - id / 32, columns = TRANS_B ? c.k_left - id % 8 * 4 : c.b_left;
-    const bool inside = rows > (b_chunks - 1) * b_chunk_step && columns >= 4;
+    const int lines = c.b_lines_left, along = c.b_along_left;
+    if (vectors_b) {
+      const int line = id / b_line_chunks;
+      to += line * b_line_bytes + (id % b_line_chunks ^ b_swizzle(line)) * 16;
+      if (lines > (b_chunks - 1) * b_step && along >= 4) {
 #pragma unroll
-    for (int q = 0; q < b_chunks; ++q) {
-      const in_t* from = c.b + q * b_chunk_step * g.ldb;
-      if (vectors_b && inside) {
-        copy_16(to + q * 4096, from);
+        for (int q = 0; q < b_chunks; ++q) copy_16(to + q * (producers * 16), c.b + q * b_step * g.ldb);
       } else {
 #pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          const bool copy = q * b_chunk_step < rows && e < columns;
-          copy_4_or_zero(to + q * 4096 + e * 4, copy ? from + e : whole.b, copy);
+        for (int q = 0; q < b_chunks; ++q)
+#pragma unroll
+          for (int e = 0; e < 4; ++e) {
+            const bool copy = q * b_step < lines && e < along;
+            copy_4_or_zero(to + q * (producers * 16) + e * 4, copy ? c.b + q * b_step * g.ldb + e : whole.b, copy);
+          }
+      }
+    } else {
+      constexpr int each_line = b_line_chunks / 8, line_step = producers / 32;
+      const int line = id / 32, chunk = id % 32 / 4;
+      to += line * b_line_bytes + id % 4 * 4;
+      const bool inside = lines > (b_singles / each_line - 1) * line_step && along > (each_line - 1) * 32;
+#pragma unroll
+      for (int q = 0; q < b_singles; ++q) {
+        const int down = q / each_line * line_step, right = q % each_line * 32;
+        const unsigned at = to + down * b_line_bytes + right * 4 + (chunk ^ b_swizzle(line + down)) * 16;
+        const in_t* from = c.b + down * g.ldb + right;
+        if (inside) {
+          copy_4(at, from);
+        } else {
+          const bool copy = down < lines && right < along;
+          copy_4_or_zero(at, copy ? from : whole.b, copy);
         }
       }
     }
@@ -185,7 +227,7 @@ struct Producer {
   INLINE void store_a(char* page, const Fetched& fetched) const {
 #pragma unroll
     for (int q = 0; q < a_rows; ++q) {
-      const int row = a_row(id) + q * a_row_step;
+      const int row = a_row(id) + row_of(q);
       Vector<unsigned, 4> big, small;
       unsigned lost = 0;
 #pragma unroll
@@ -196,16 +238,15 @@ struct Producer {
         big[e] = x;
         small[e] = y;
       }
-      if (lost) small[0] = 0x7fffffff;  // a NaN
+      if (lost) small[0] = a_nan;
       char* to = page + row * 128 + (a_chunk(id) ^ row % 8) * 16;
       *reinterpret_cast<Vector<unsigned, 4>*>(to) = big;
       *reinterpret_cast<Vector<unsigned, 4>*>(to + a_bytes) = small;
     }
-    publish_to_wgmma();
   }
 
   INLINE void run(char* first_page) const {
-    Cursor next{Work(Grid(g)), whole.a, whole.b, 0, 0, 0, 0};
+    Cursor next{Work(Grid(g)), whole.a, whole.b, 0, 0, 0, 0, 0};
     const int count = next.work.count(Grid(g));
     if (count == 0) return;
     start_part(next);
@@ -240,19 +281,26 @@ struct Producer {
 
 // ---- consumers ------------------------------------------------------------------------------------------------------------------
 
-constexpr int sums_count = TILE_ROWS / 2;
+/// A consumer's part: of 64 columns each, TILE_ROWS / 2 sums.
+constexpr int column_blocks = group_cols / 64, block_sums = TILE_ROWS / 2, sums_count = column_blocks * block_sums;
 
-/// Eight pairs of neighbouring columns of B at k = t, t + 4, …
-INLINE void read_b(const char* b, int group, int warp, int lane, float (&pairs)[8][2]) {
+/// Eight pairs of neighbouring columns of B at k = t, t + 4, …; `from` is this lane's place in a page of B, for the first of them.
+INLINE int place_in_b(int group, int warp, int lane) {
   const int g = lane / 4, t = lane % 4, col = group * group_cols + warp * 16 + 2 * g;
+  int from = TRANS_B ? col * b_line_bytes + g * 16 + t * 4 : t * b_line_bytes + (col / 4 ^ 2 * t) * 16 + col % 4 * 4;
+  asm("" : "+r"(from));  // in one register, rather than its parts in many
+  return from;
+}
+INLINE void read_b(const char* b, int from, float (&pairs)[8][2]) {
+  if constexpr (TRANS_B) asm volatile("" : "+r"(from));  // or eight places would be computed before the loop and kept
 #pragma unroll
   for (int f = 0; f < 8; ++f) {
     if constexpr (TRANS_B) {
-      const char* from = b + col * 128 + (f ^ g) * 16 + t * 4;
-      pairs[f][0] = *reinterpret_cast<const float*>(from);
-      pairs[f][1] = *reinterpret_cast<const float*>(from + 128);
+      const char* at = b + (from ^ f * 16);
+      pairs[f][0] = *reinterpret_cast<const float*>(at);
+      pairs[f][1] = *reinterpret_cast<const float*>(at + b_line_bytes);
     } else {
-      const auto v = *reinterpret_cast<const Vector<float, 2>*>(b + (t + 4 * f) * 512 + (col / 4 ^ 2 * t) * 16 + col % 4 * 4);
+      const auto v = *reinterpret_cast<const Vector<float, 2>*>(b + from + 4 * f * b_line_bytes);
       pairs[f][0] = v[0];
       pairs[f][1] = v[1];
     }
@@ -264,27 +312,29 @@ struct Fragments {
   unsigned big[4][4], small[4][4];
 };
 INLINE void split_fragments(const float (&pairs)[8][2], Fragments& f) {
+  unsigned lost = 0;
 #pragma unroll
   for (int i = 0; i < 8; ++i)
 #pragma unroll
-    for (int h = 0; h < 2; ++h) split(pairs[i][h], f.big[i / 2][i % 2 * 2 + h], f.small[i / 2][i % 2 * 2 + h]);
+    for (int h = 0; h < 2; ++h) {
+      split(pairs[i][h], f.big[i / 2][i % 2 * 2 + h], f.small[i / 2][i % 2 * 2 + h]);
+      lost |= lost_bits(pairs[i][h]);
+    }
+  if (lost) f.small[0][0] = a_nan;
 }
-INLINE unsigned lost_bits(const float (&pairs)[8][2]) {
-  unsigned lost = 0;
-#pragma unroll
-  for (int i = 0; i < 8; ++i) lost |= lost_bits(pairs[i][0]) | lost_bits(pairs[i][1]);
-  return lost;
-}
-INLINE void start_products(float (&d)[sums_count], const Fragments& f, unsigned page) {
-  const auto big = swizzled_block(page), small = swizzled_block(page + a_bytes);
+
+/// d ← the products of 64 columns and `rows` rows of a stage.
+template <int rows>
+INLINE void start_products(float (&d)[rows / 2], const Fragments& f, unsigned a) {
+  const auto big = swizzled_block(a), small = swizzled_block(a + a_bytes);
   wgmma_fence();
-  wgmma<TILE_ROWS, false>(d, f.small[0], big);
+  wgmma<rows, false>(d, f.small[0], big);
 #pragma unroll
-  for (int i = 1; i < 4; ++i) wgmma<TILE_ROWS, true>(d, f.small[i], big + 2 * i);
+  for (int i = 1; i < 4; ++i) wgmma<rows, true>(d, f.small[i], big + 2 * i);
 #pragma unroll
-  for (int i = 0; i < 4; ++i) wgmma<TILE_ROWS, true>(d, f.big[i], small + 2 * i);
+  for (int i = 0; i < 4; ++i) wgmma<rows, true>(d, f.big[i], small + 2 * i);
 #pragma unroll
-  for (int i = 0; i < 4; ++i) wgmma<TILE_ROWS, true>(d, f.big[i], big + 2 * i);
+  for (int i = 0; i < 4; ++i) wgmma<rows, true>(d, f.big[i], big + 2 * i);
   wgmma_commit();
 }
 
@@ -373,68 +423,106 @@ struct Consumer {
     float probe = 0;                                                           // 0 · x is 0, or NaN where x is infinite or NaN
 #pragma unroll
     for (int i = 0; i < sums_count; ++i) probe = multiply_add(sums[i], 0.0f, probe);
-    if (any_of_group(group, probe != 0)) return compute_again(of, g, bias, at.row, first_col, id);
+    if (any_of_group(group, probe != 0)) {
+      for (int block = 0; block < column_blocks; ++block) compute_again(of, g, bias, at.row, first_col + block * 64, id);
+      return;
+    }
     const int lane = id % 32;
-    const index col = first_col + id / 32 * 16 + lane / 4 * 2;
     const index first_row = at.row + lane % 4 * 2;
-    if (col >= g.n) return;
 #pragma unroll
-    for (int j = 0; j < TILE_ROWS / 8; ++j)
+    for (int block = 0; block < column_blocks; ++block) {
+      const index col = first_col + block * 64 + id / 32 * 16 + lane / 4 * 2;
+      if (col >= g.n) return;
 #pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        const index row = first_row + 8 * j + e;
-        if (row >= g.m) continue;
-        out_t* d = of.d + row * g.ldd + col;
-        const float left = epilogue(sums[4 * j + e], row, col, of.c, bias, g);
-        if (col + 1 < g.n) {
-          const float right = epilogue(sums[4 * j + 2 + e], row, col + 1, of.c, bias, g);
-          if (pairs_d) {
-            *reinterpret_cast<Vector<float, 2>*>(d) = Vector<float, 2>{left, right};
+      for (int j = 0; j < TILE_ROWS / 8; ++j)
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          const index row = first_row + 8 * j + e;
+          if (row >= g.m) continue;
+          out_t* d = of.d + row * g.ldd + col;
+          const float* sum = sums + block * block_sums + 4 * j + e;
+          const float left = epilogue(sum[0], row, col, of.c, bias, g);
+          if (col + 1 < g.n) {
+            const float right = epilogue(sum[2], row, col + 1, of.c, bias, g);
+            if (pairs_d) {
+              *reinterpret_cast<Vector<float, 2>*>(d) = Vector<float, 2>{left, right};
+            } else {
+              d[0] = left;
+              d[1] = right;
+            }
           } else {
             d[0] = left;
-            d[1] = right;
           }
-        } else {
-          d[0] = left;
         }
-      }
+    }
   }
 
   INLINE void run(const char* first_page, unsigned pages) const {
     Work work{Grid(g)};
     const int parts = work.parts(Grid(g));
-    const int group = thread_id() / 128, warp = thread_id() / 32 % 4, lane = lane_id();
+    const int from = place_in_b(thread_id() / 128, thread_id() / 32 % 4, lane_id());
     int slot = 0, parity = 0;
     for (int i = 0; i < same_in_warp(parts); ++i) {
       const Part part = work.next(Grid(g));
       float sums[sums_count];
 #pragma unroll
       for (int i = 0; i < sums_count; ++i) sums[i] = 0;
-      unsigned lost = 0;
-      float pairs[8][2];
-      if (part.begin < part.end) {
+      const auto wait_for_stage = [&](int slot, int parity) __attribute__((always_inline)) {
         phase_wait(full(pages, slot), parity);
-        read_b(first_page + slot * page_bytes + 2 * a_bytes, group, warp, lane, pairs);
-        lost = lost_bits(pairs);
-      }
-      for (int stage = part.begin; stage < part.end; ++stage) {
-        float d[sums_count];
-        Fragments fragments;
-        split_fragments(pairs, fragments);
-        start_products(d, fragments, pages + slot * page_bytes);
-        const int present = slot;
-        if (++slot == STAGES) slot = 0, parity ^= 1;
-        if (stage + 1 < part.end) {  // the next stage's B is read while the products run
-          phase_wait(full(pages, slot), parity);
-          read_b(first_page + slot * page_bytes + 2 * a_bytes, group, warp, lane, pairs);
-        }
-        lost |= lost_bits(pairs);
-        wgmma_wait();
-        phase_arrive(empty(pages, present));
+        stores_to_wgmma();
+      };
+      const auto read = [&](int block, Fragments& into) __attribute__((always_inline)) {
+        float pairs[8][2];
+        read_b(first_page + slot * page_bytes + 2 * a_bytes + block * (TRANS_B ? 64 * b_line_bytes : 256), from, pairs);
+        split_fragments(pairs, into);
+      };
+      if constexpr (column_blocks == 1) {
+        // While a stage's products run, the next stage's B is read and split: between two stages there are only the sums to add up.
+        Fragments even, odd;
+        const auto compute = [&](const Fragments& present, Fragments& next, bool more) __attribute__((always_inline)) {
+          float d[block_sums];
+          start_products<TILE_ROWS>(d, present, pages + slot * page_bytes);
+          const int used = slot;
+          if (++slot == STAGES) slot = 0, parity ^= 1;
+          if (more) {
+            wait_for_stage(slot, parity);
+            read(0, next);
+          }
+          wgmma_wait();
+          phase_arrive(empty(pages, used));
 #pragma unroll
-        for (int i = 0; i < sums_count; ++i) sums[i] += d[i];
+          for (int i = 0; i < sums_count; ++i) sums[i] += d[i];
+        };
+        if (part.begin < part.end) {
+          wait_for_stage(slot, parity);
+          read(0, even);
+        }
+        for (int left = part.end - part.begin; left > 0; left -= 2) {
+          compute(even, odd, left > 1);
+          if (left == 1) break;
+          compute(odd, even, left > 2);
+        }
+      } else {
+        // Registers hold 64×64 products at a time; while they are added up, the other warp-group's run.
+        for (int stage = part.begin; stage < part.end; ++stage) {
+          wait_for_stage(slot, parity);
+#pragma unroll
+          for (int block = 0; block < column_blocks; ++block) {
+            Fragments fragments;
+            read(block, fragments);
+#pragma unroll
+            for (int half = 0; half < TILE_ROWS / 64; ++half) {
+              float d[32];
+              start_products<64>(d, fragments, pages + slot * page_bytes + half * 8192);
+              wgmma_wait();
+              if (block == column_blocks - 1 && half == TILE_ROWS / 64 - 1) phase_arrive(empty(pages, slot));
+#pragma unroll
+              for (int i = 0; i < 32; ++i) sums[block * block_sums + half * 32 + i] += d[i];
+            }
+          }
+          if (++slot == STAGES) slot = 0, parity ^= 1;
+        }
       }
-      if (lost) sums[0] = __builtin_nanf("");
       if (part.end - part.begin == Grid(g).stages || combine(part, sums)) write(part, sums);
     }
   }
@@ -456,7 +544,7 @@ tf32x3(const in_t* a, const in_t* b, const out_t* c, out_t* d, const acc_t* bias
   const Matrices whole{a, b, c, d};
   if (id >= consumers) {
     fewer_registers<PRODUCER_REGISTERS>();
-    const bool vectors_a = aligned_to(TRANS_A ? a_rows * 4 : 16, a, g.lda, g.a_inner, g.a_outer);
+    const bool vectors_a = aligned_to(TRANS_A ? a_vector * 4 : 16, a, g.lda, g.a_inner, g.a_outer);
     const bool vectors_b = aligned_to(16, b, g.ldb, g.b_inner, g.b_outer);
     const Producer producer{g, whole, id - consumers, vectors_a, vectors_b, pages};
     producer.run(local.bytes);

@@ -113,16 +113,27 @@ inline void phase_wait(unsigned barrier, int parity) {
   } while (!done);
 }
 
-/// Ordinary stores to local memory become visible to wgmma; each writing thread does this before it arrives.
-inline void publish_to_wgmma() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+/// Ordinary stores to local memory that this thread knows to be done become visible to its wgmma. Whoever waits for the stores may do this
+/// as well as whoever stores: it has to stand somewhere between the two.
+inline void stores_to_wgmma() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 /// 16 bytes from global to local memory, both addresses multiples of 16.
 inline void copy_16(unsigned to, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
+inline void copy_4(unsigned to, const void* from) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
+}
 /// 4 bytes, or a zero without reading anything.
 inline void copy_4_or_zero(unsigned to, const void* from, bool copy) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(copy ? 4 : 0) : "memory");
+}
+
+/// A load that the optimiser leaves alone: otherwise it joins paths that load the same address, and branches between single loads.
+inline float load_single(const float* from) {
+  float x;
+  asm volatile("ld.global.nc.f32 %0, [%1];" : "=f"(x) : "l"(from));
+  return x;
 }
 
 /// Registers of a thread from here on; every warp of the warp-group must get there.

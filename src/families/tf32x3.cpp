@@ -9,15 +9,25 @@
 namespace sycl_mat {
 namespace {
 
-constexpr index_t tile_cols = 128, tile_k = 32;
+constexpr index_t tile_k = 32;
 constexpr std::size_t work_items = 512;
 /// Below so many terms, what splitting loses can be more than what float32 sums lose: measured on numbers of widely different size, see
 /// docs/nvidia.md.
 constexpr index_t shortest_sum = 256;
 
+/// A size of tile with what goes with it in the kernel, and what it takes on an H200 (fitted to what was measured there, in microseconds):
+/// a stage, the beginning and end of a tile, and a part of a shared tile that the last block reads.
+struct Tile {
+  int rows, cols;
+  int stages, buffers, producer_registers, consumer_registers;
+  double stage, tile, part;
+};
+constexpr Tile tiles[] = {
+    {128, 256, 3, 1, 56, 200, 2.10, 2.0, 2.0}, {128, 128, 4, 1, 48, 208, 1.06, 1.5, 1.0}, {64, 128, 6, 2, 88, 168, 0.67, 1.5, 0.4}};
+
 /// One way of sharing out a product; see kernels/tf32x3.cpp.
 struct Schedule {
-  int tile_rows = 128;
+  Tile tile;
   index_t tiles = 0, stages = 0;
   index_t blocks = 1;
   index_t shared_tiles = 0;
@@ -26,26 +36,22 @@ struct Schedule {
 
 index_t ceil_div(index_t a, index_t b) { return (a + b - 1) / b; }
 
-Schedule whole_tiles(const Problem& p, int tile_rows) {
+Schedule whole_tiles(const Problem& p, const Tile& tile) {
   Schedule s;
-  s.tile_rows = tile_rows;
-  s.tiles = ceil_div(p.m, tile_rows) * ceil_div(p.n, tile_cols) * p.batch();
+  s.tile = tile;
+  s.tiles = ceil_div(p.m, tile.rows) * ceil_div(p.n, tile.cols) * p.batch();
   s.stages = ceil_div(p.k, tile_k);
   return s;
 }
 
-/// What a schedule takes on an H200, in microseconds (fitted to what was measured there): the stages, the beginning and end of a tile,
-/// and for shared tiles the parts that a block writes and that the last one reads.
 double model(const Schedule& s) {
-  const bool large = s.tile_rows == 128;
-  const double stage = large ? 1.10 : 0.74, tile = 1.5, part = large ? 1.0 : 0.4;
   const double rounds = double(ceil_div(s.tiles - s.shared_tiles, s.blocks));
-  double time = rounds * (double(s.stages) * stage + tile);
+  double time = rounds * (double(s.stages) * s.tile.stage + s.tile.tile);
   if (s.shared_tiles > 0) {
     const index_t units = s.shared_tiles * s.stages;
     const bool even = s.blocks % s.shared_tiles == 0 && units % s.blocks == 0;  // each block then has a part of one tile only
     const double parts = double(ceil_div(s.blocks, s.shared_tiles)) + (even ? 0 : 1);
-    time += double(ceil_div(units, s.blocks)) * stage + tile + (even ? 2.5 : 4.5) + parts * part;
+    time += double(ceil_div(units, s.blocks)) * s.tile.stage + s.tile.tile + (even ? 2.5 : 4.5) + parts * s.tile.part;
   }
   return time;
 }
@@ -58,8 +64,9 @@ void consider(Schedule& best, Schedule s) {
 Schedule choose(const Problem& p, const DeviceInfo& device) {
   const index_t processors = device.compute_units;
   Schedule best;
-  for (const int tile_rows : {128, 64}) {
-    Schedule s = whole_tiles(p, tile_rows);
+  for (const Tile& tile : tiles) {
+    if (tile.cols == 256 && p.b.transposed) continue;  // its registers would spill
+    Schedule s = whole_tiles(p, tile);
     s.blocks = std::min(s.tiles, processors);
     consider(best, s);
     // The kernel counts the stages of shared tiles in 32 bits; there are fewer of those than twice the blocks.
@@ -90,7 +97,7 @@ std::string why_not(const Problem& p, const DeviceInfo& device) {
   if (p.precision == Precision::automatic && p.k < shortest_sum)
     return "sums of fewer than " + std::to_string(shortest_sum) +
            " terms can be more accurate by multiply-adds (precision \"tf32\" allows them)";
-  if (whole_tiles(p, 64).tiles > 0x3fffffff || ceil_div(p.k, tile_k) > 0x3fffffff) return "the product has too many tiles";
+  if (whole_tiles(p, tiles[2]).tiles > 0x3fffffff || ceil_div(p.k, tile_k) > 0x3fffffff) return "the product has too many tiles";
   return why_no_sm90a();
 }
 
@@ -98,27 +105,28 @@ Params defaults(const Problem&, const DeviceInfo&) { return std::monostate{}; }
 
 Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, const Params&) {
   const Schedule s = choose(p, device);
-  const bool large = s.tile_rows == 128;
+  const Tile& t = s.tile;
   Plan plan;
   plan.kernel = &kernel;
   plan.constants = common_constants(p);
-  plan.constants.insert(plan.constants.end(), {{"TILE_ROWS", s.tile_rows},
-                                               {"STAGES", large ? 4 : 6},
-                                               {"BUFFERS", large ? 1 : 2},
-                                               {"PRODUCER_REGISTERS", large ? 56 : 88},
-                                               {"CONSUMER_REGISTERS", large ? 200 : 168}});
+  plan.constants.insert(plan.constants.end(), {{"TILE_ROWS", t.rows},
+                                               {"TILE_COLS", t.cols},
+                                               {"STAGES", t.stages},
+                                               {"BUFFERS", t.buffers},
+                                               {"PRODUCER_REGISTERS", t.producer_registers},
+                                               {"CONSUMER_REGISTERS", t.consumer_registers}});
   plan.range = {{1, 1, std::size_t(s.blocks) * work_items}, {1, 1, work_items}};
-  plan.local_memory = (large ? 4 : 6) * (2 * s.tile_rows + tile_cols) * tile_k * 4 + 1024;
+  plan.local_memory = t.stages * (2 * t.rows + t.cols) * tile_k * 4 + 1024;
   plan.split_n = s.shared_tiles;
   if (s.shared_tiles > 0) {
     plan.split_k = s.shared_tiles * s.stages / s.blocks;
     plan.split_m = s.shared_tiles * s.stages % s.blocks;
     plan.counter_bytes = std::size_t(ceil_div(s.shared_tiles * 2 * 4, 256) * 256);
     plan.scratch_stride = index_t(plan.counter_bytes) / 4;
-    plan.scratch_bytes = plan.counter_bytes + std::size_t(s.blocks * 2 * s.tile_rows * tile_cols * 4);
+    plan.scratch_bytes = plan.counter_bytes + std::size_t(s.blocks * 2 * t.rows * t.cols * 4);
   }
-  plan.reason = std::to_string(s.tiles) + " tiles of " + std::to_string(s.tile_rows) + "×128 for " + std::to_string(s.blocks) +
-                " blocks, " + std::to_string(s.shared_tiles) + " of them cut along K";
+  plan.reason = std::to_string(s.tiles) + " tiles of " + std::to_string(t.rows) + "×" + std::to_string(t.cols) + " for " +
+                std::to_string(s.blocks) + " blocks, " + std::to_string(s.shared_tiles) + " of them cut along K";
   return plan;
 }
 
