@@ -64,9 +64,15 @@ void multiply_on_host(Context::State& context, const Operands& o, const GemmOpti
 }
 
 /// Everything up to the point from which on only the queue works.
-void submit_all(Context::State& context, Staging& staging, const GemmOptions& options) {
+void submit_all(Context::State& context, Staging& staging, const GemmOptions& options) try {
   for_each_slice(staging.operands(), [&](const Operands& slice) { execute(context, make_problem(slice, options), options); });
   staging.queue_copy_back();
+} catch (...) {
+  try {
+    context.wait();  // slices before the one that failed may still be computing, in memory that the caller will give up
+  } catch (...) {    // the first failure is the one to tell of
+  }
+  throw;
 }
 
 Event multiply_on_device(Context::State& context, const Operands& o, const GemmOptions& options) {

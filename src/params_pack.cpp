@@ -87,9 +87,10 @@ PackParams default_pack_params(const Problem& problem, const DeviceInfo& device)
     p.mr = 6, p.nv = 2;  // 15 of 16 registers
   }
   const int columns = p.nv * vector_elements(device, accumulator);
-  // kc: A's row panel (mr × kc) is read again for every panel of B and should keep its place in the first cache while B and D stream
-  // past: three eighths of it. A multiple of 64 keeps the packed panels on whole cache lines.
-  p.kc = static_cast<int>(std::clamp<std::int64_t>(l1 * 3 / 8 / (p.mr * size) / 64 * 64, 128, 512));
+  // kc: A's row panel (mr × kc) is read again for every panel of B, from the first cache as far as B and D, streaming past, leave it
+  // there: three quarters of it. Every block of K costs each result a visit, hence long ones; beyond 768 nothing more was won.
+  // A multiple of 64 keeps the packed panels on whole cache lines.
+  p.kc = static_cast<int>(std::clamp<std::int64_t>(l1 * 3 / 4 / (p.mr * size) / 64 * 64, 128, 768));
   // nc: B's block (kc × nc) is read again for every row panel. The last cache's share of one core feeds it fast enough (a micro-kernel
   // of mr rows needs one vector of B for mr products): half of the share, or half of the second cache where that is larger.
   const std::int64_t room = std::max(l2 / 2, l3 / 2);

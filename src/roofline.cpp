@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "caller_placement.hpp"
 #include "kernel.hpp"
 #include "launch.hpp"
 #include "params_pack.hpp"
@@ -40,6 +41,7 @@ class Block {
 /// Least seconds of a launch over some rounds. The minimum, since whatever disturbs a ceiling only lowers it.
 double least_seconds(Context::State& context, const Plan& plan, const Program& program, const Problem& p, int rounds) {
   double least = 1e30;
+  const CallerPlacement placement(context.info.is_cpu());
   launch(context, plan, program, p);
   context.wait();
   for (int round = 0; round < rounds; ++round) {
@@ -58,11 +60,16 @@ Problem empty_problem(DType dtype, void* data) {
   return p;
 }
 
-double measure_peak(Context::State& context, DType dtype, void* data, double& launch_seconds) {
+double measure_peak(Context::State& context, DType dtype, double& launch_seconds) {
+  const Block one(context, 4096);
+  const std::vector<float> halves(16, 0.5f);
+  const std::vector<double> double_halves(16, 0.5);
+  const void* source = dtype == DType::float64 ? static_cast<const void*>(double_halves.data()) : halves.data();
+  context.queue.memcpy(one.data(), source, 64).wait();
   const DeviceInfo& device = context.info;
   const bool cpu = device.is_cpu();
   const Kernel kernel = peak_kernel(cpu);
-  Problem p = empty_problem(dtype, data);
+  Problem p = empty_problem(dtype, one.data());
   Plan plan;
   plan.kernel = &kernel;
   const int width = cpu ? vector_elements(device, dtype) : 1;
@@ -112,15 +119,7 @@ double measure_stream(Context::State& context, DType dtype, bool write, const Bl
 Roofline measure(Context::State& context, DType dtype) {
   const DeviceInfo& device = context.info;
   Roofline r;
-  {
-    const Block one(context, 4096);
-    const std::vector<char> zeros(4096, 0);
-    std::vector<float> halves(16, 0.5f);
-    std::vector<double> double_halves(16, 0.5);
-    const void* source = dtype == DType::float64 ? static_cast<const void*>(double_halves.data()) : halves.data();
-    context.queue.memcpy(one.data(), source, 64).wait();
-    r.peak_gflops = measure_peak(context, dtype, one.data(), r.launch_seconds);
-  }
+  r.peak_gflops = measure_peak(context, dtype, r.launch_seconds);
   // Four times the last cache, so that it serves at most a quarter; a GPU's is no larger than 64 MB.
   std::size_t bytes =
       static_cast<std::size_t>(std::clamp<std::int64_t>(4 * std::max(device.l3_cache, device.l2_cache), 64 << 20, 512 << 20));
@@ -146,6 +145,15 @@ Roofline measure_roofline(Context::State& context, DType dtype) {
     const Roofline r = measure(context, measured);
     (*known)[{&context, measured}] = r;
     return r;
+  } catch (const sycl::exception& e) {
+    rethrow(e, context.info);
+  }
+}
+
+double measure_fma_peak(Context::State& context, DType dtype) {
+  double launch_seconds = 0;
+  try {
+    return measure_peak(context, dtype == DType::float64 ? DType::float64 : DType::float32, launch_seconds);
   } catch (const sycl::exception& e) {
     rethrow(e, context.info);
   }

@@ -20,6 +20,9 @@ struct Roofline {
 /// float64 have a peak of their own; other types get float32's, in which they accumulate. Throws DeviceError, CompileError.
 Roofline measure_roofline(Context::State& context, DType dtype);
 
+/// Only the multiply-add rate, in GFLOP/s, and always anew.
+double measure_fma_peak(Context::State& context, DType dtype);
+
 enum class Limit { compute, memory, launch };
 
 /// The least time that a problem can take under the ceilings.

@@ -9,6 +9,8 @@ array([[3., 3., 3., 3.],
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as _numpy  # noqa: F401  (first, so that where it is missing Python itself says so)
+
 from . import _runtime
 
 _runtime.prepare()

@@ -179,9 +179,18 @@ std::pair<const Acc*, index_t> readable_b(const Problem& p, const In* b) {
   return {copy, p.n};
 }
 
+/// Whether results go past the caches: they are too many, and lie at multiples of 16 bytes.
+bool streams(const Problem& p) {
+  const double bytes = double(size_of(p.dtype)) * (double(p.m) * double(p.k) + double(p.k) * double(p.n)) +
+                       double(size_of(p.out)) * double(p.m) * double(p.n);
+  const auto places = (reinterpret_cast<std::uintptr_t>(p.d.data) |
+                       static_cast<std::uintptr_t>(p.d.ld | p.d.inner | p.d.outer) * static_cast<std::uintptr_t>(size_of(p.out)));
+  return bytes * double(p.batch()) > streamed_bytes && p.accumulator == p.out && !p.has_epilogue() && places % 16 == 0;
+}
+
 /// Rows [begin, end) of one product.
 template <class In, class Acc, class Out>
-void rows_of(const Problem& p, const Matrices<In, Out>& x, std::pair<const Acc*, index_t> b, index_t begin, index_t end) {
+void rows_of(const Problem& p, const Matrices<In, Out>& x, std::pair<const Acc*, index_t> b, index_t begin, index_t end, bool stream) {
   const index_t m = end - begin, a_row = p.a.transposed ? 1 : p.a.ld, a_col = p.a.transposed ? p.a.ld : 1;
   Product<Acc> g{m, p.n, p.k, nullptr, a_row, a_col, b.first, b.second, nullptr, p.n};
   if constexpr (std::is_same_v<In, Acc>) {
@@ -198,6 +207,12 @@ void rows_of(const Problem& p, const Matrices<In, Out>& x, std::pair<const Acc*,
     if (!p.has_epilogue()) {
       g.d = x.d + begin * p.d.ld;
       g.d_ld = p.d.ld;
+      g.stream = stream;
+      if (p.batch_inner > 1) {
+        g.next_a = reinterpret_cast<const char*>(x.a + p.a.inner);
+        g.next_b = reinterpret_cast<const char*>(x.b + p.b.inner);
+        g.next_lines = std::max(p.m, p.n) * p.k * static_cast<index_t>(sizeof(Acc)) / 64;
+      }
       return product(g);
     }
   }
@@ -207,30 +222,32 @@ void rows_of(const Problem& p, const Matrices<In, Out>& x, std::pair<const Acc*,
 }
 
 template <class In, class Acc, class Out>
-void one_of_stack(const Problem& p, index_t number) {
+void one_of_stack(const Problem& p, index_t number, bool stream) {
   const index_t outer = p.batch_outer == 1 ? 0 : number / p.batch_inner;  // divisions take as long as the smallest products
   const auto x = matrices<In, Out>(p, outer, number - outer * p.batch_inner);
-  rows_of<In, Acc, Out>(p, x, readable_b<In, Acc>(p, x.b), 0, p.m);
+  rows_of<In, Acc, Out>(p, x, readable_b<In, Acc>(p, x.b), 0, p.m, stream);
 }
 
 template <class In, class Acc, class Out>
-void part_of_stack(const Problem& p, index_t begin, index_t end) {
-  for (index_t g = begin; g < end; ++g) one_of_stack<In, Acc, Out>(p, g);
+void part_of_stack(const Problem& p, index_t begin, index_t end, bool stream) {
+  for (index_t g = begin; g < end; ++g) one_of_stack<In, Acc, Out>(p, g, stream);
+  if (stream) isa().finish_streams();
 }
 
 template <class In, class Acc, class Out>
 void run_as(const Problem& p) {
   const double products = double(p.m) * double(p.n) * double(p.k);
-  if (products < team_in_products / 2 && p.batch_outer == 1 && p.batch_inner == 1) return one_of_stack<In, Acc, Out>(p, 0);
+  if (products < team_in_products / 2 && p.batch_outer == 1 && p.batch_inner == 1) return one_of_stack<In, Acc, Out>(p, 0, false);
   const double one = products * (sizeof(Acc) / 4.) + call_in_products;
   const index_t batch = p.batch();
+  const bool stream = streams(p);
   if (double(batch) * one < team_in_products) {
-    part_of_stack<In, Acc, Out>(p, 0, batch);
+    part_of_stack<In, Acc, Out>(p, 0, batch, stream);
   } else if (one < team_in_products || batch >= 4 * threads()) {
-    // The stack is dealt out, in runs that are worth fetching.
-    const index_t run = std::max<index_t>(1, static_cast<index_t>(team_in_products / 2 / one));
+    // The stack is dealt out, in runs that are worth fetching, and long enough for memory to be read as one stream.
+    const index_t run = std::max({index_t{1}, batch / 128, static_cast<index_t>(team_in_products / 2 / one)});
     run_in_team(static_cast<int>((batch + run - 1) / run),
-                [&](int i) { part_of_stack<In, Acc, Out>(p, i * run, std::min(batch, (i + 1) * run)); });
+                [&](int i) { part_of_stack<In, Acc, Out>(p, i * run, std::min(batch, (i + 1) * run), stream); });
   } else {
     // The rows of each product are.
     const int rows = isa().rows_at_once(p.n, sizeof(Acc));
@@ -244,7 +261,8 @@ void run_as(const Problem& p) {
         thread_local std::uint64_t has_b_of = 0;
         thread_local std::pair<const Acc*, index_t> b;
         if (has_b_of != number) b = readable_b<In, Acc>(p, x.b), has_b_of = number;
-        rows_of<In, Acc, Out>(p, x, b, p.m * i / panels, p.m * (i + 1) / panels);
+        rows_of<In, Acc, Out>(p, x, b, p.m * i / panels, p.m * (i + 1) / panels, stream);
+        if (stream) isa().finish_streams();
       });
     }
   }

@@ -28,6 +28,7 @@ struct Vec {
     return x;
   }
   static inline void store(T* p, Type x) { std::memcpy(p, x.lane, sizeof(x.lane)); }
+  static inline void stream(T* p, Type x) { store(p, x); }
   static inline void store_some(T* p, Type x, Mask count) {
     for (int l = 0; l < count; ++l) p[l] = x.lane[l];
   }
@@ -64,7 +65,7 @@ void transpose(const T* from, index_t from_ld, index_t rows, index_t cols, T* to
 
 }  // namespace
 
-const Isa baseline_isa = {"baseline",   [] { return true; }, product<float>,   product<double>, product<std::int32_t>,
-                          rows_at_once, transpose<float>,    transpose<double>};
+const Isa baseline_isa = {"baseline", [] { return true; }, product<float>,   product<double>, product<std::int32_t>, rows_at_once,
+                          [] {},      transpose<float>,    transpose<double>};
 
 }  // namespace sycl_mat::host

@@ -15,6 +15,12 @@ struct Product {
   index_t b_ld;
   T* d;
   index_t d_ld;
+  /// Results past the caches: d and its rows lie at multiples of 16 bytes, and who reads them is told after finish_streams().
+  bool stream = false;
+  /// Where the next product's A and B lie, so many cache lines of each, to be fetched meanwhile.
+  const char* next_a = nullptr;
+  const char* next_b = nullptr;
+  index_t next_lines = 0;
 };
 
 struct Isa {
@@ -25,6 +31,8 @@ struct Isa {
   void (*product_i32)(const Product<std::int32_t>&);
   /// Rows that product_… computes at once for n columns, of elements of so many bytes: multiples of it cost the least.
   int (*rows_at_once)(index_t n, int bytes);
+  /// Results that were streamed are seen by other threads after this.
+  void (*finish_streams)();
   /// to[c·to_ld + r] = from[r·from_ld + c]
   void (*transpose_f32)(const float* from, index_t from_ld, index_t rows, index_t cols, float* to, index_t to_ld);
   void (*transpose_f64)(const double* from, index_t from_ld, index_t rows, index_t cols, double* to, index_t to_ld);

@@ -1,6 +1,6 @@
 // The register block of the host path, over a vector type that the including file defines (struct Vec<T>: width, max_rows(vectors),
-// max_vectors, load, load_some, store, store_some, splat, multiply_add, Mask, mask). Included once an instruction set, after that set was
-// switched on: everything here has internal linkage, so that no other file's code is compiled for a processor it may not meet.
+// max_vectors, load, load_some, store, store_some, stream, splat, multiply_add, Mask, mask). Included once an instruction set, after that
+// set was switched on: everything here has internal linkage, so that no other file's code is compiled for a processor it may not meet.
 
 namespace sycl_mat::host {
 namespace {
@@ -23,6 +23,12 @@ SYCL_MAT_HOST_INLINE void register_block(const Product<T>& x, index_t i, index_t
   const T* a = x.a + i * x.a_row;
   const T* b = x.b + j;
   const index_t a_row = x.a_row, a_col = x.a_col, b_ld = x.b_ld, depth = x.k;
+  // Meanwhile a line a step of the next product comes closer. Where there is none, or enough came, a line that is here already: one loop.
+  const index_t line = i / R * depth;
+  const bool fetch = line < x.next_lines;
+  const char* next_a = fetch ? x.next_a + line * 64 : reinterpret_cast<const char*>(a);
+  const char* next_b = fetch ? x.next_b + line * 64 : reinterpret_cast<const char*>(a);
+  const index_t next = fetch ? 64 : 0;
 #pragma GCC unroll 1
   for (index_t p = 0; p < depth; ++p) {
     typename Vector::Type row[V];
@@ -37,8 +43,19 @@ SYCL_MAT_HOST_INLINE void register_block(const Product<T>& x, index_t i, index_t
     }
     a += a_col;
     b += b_ld;
+    __builtin_prefetch(next_a, 0, 2);
+    __builtin_prefetch(next_b, 0, 2);
+    next_a += next;
+    next_b += next;
   }
   T* d = x.d + i * x.d_ld + j;
+  if (x.stream && x.n - j >= V * Vector::width) {
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 16
+      for (int v = 0; v < V; ++v) Vector::stream(d + r * x.d_ld + v * Vector::width, sum[r][v]);
+    return;
+  }
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 16
@@ -90,11 +107,13 @@ template <class T>
 void product(const Product<T>& x) {
   using Vector = Vec<T>;
   const int most_rows = most_rows_for<T>(x.n);
-  // As even as possible: 13 rows are 5 + 4 + 4.
+  // As even as possible: 13 rows are 5 + 4 + 4. (Few divisions: each takes as long as a row of the smallest products.)
   const index_t panels = (x.m + most_rows - 1) / most_rows;
-  for (index_t p = 0; p < panels; ++p) {
-    const index_t i = x.m * p / panels;
-    strip_of<T, Vector::max_rows(1)>(int(x.m * (p + 1) / panels - i), x, i);
+  const int rows = panels > 1 ? int(x.m / panels) : int(x.m), longer = int(x.m - rows * panels);
+  for (index_t p = 0, i = 0; p < panels; ++p) {
+    const int r = rows + (p < longer);
+    strip_of<T, Vector::max_rows(1)>(r, x, i);
+    i += r;
   }
 }
 

@@ -42,6 +42,10 @@ constexpr double host_most_products = 2.2e7;
 /// Threads of the host path's team at most, the caller included (host_team.cpp).
 constexpr int team_threads = 4;
 
+/// Bytes of operands and results beyond which no cache keeps the results for whoever reads them next: then they go past the caches, and
+/// memory need not deliver the lines that they fill.
+constexpr double streamed_bytes = 64e6;
+
 /// Whether the calling thread and its team are done before a launch on all cores would be.
 inline bool on_calling_thread(const Problem& p, const DeviceInfo& device) {
   const double mk = double(p.m) * double(p.k), kn = double(p.k) * double(p.n), mn = double(p.m) * double(p.n);

@@ -171,31 +171,42 @@ TEST(Host, PrefersOnlyWhatIsTiny) {
   EXPECT_FALSE(host::preferred(p, cpu));
 }
 
+void expect_reference(index_t m, index_t n, index_t k, index_t batch, bool transposed, bool epilogue) {
+  std::vector<float> a(std::size_t(m * k * batch)), b(std::size_t(k * n * batch)), d(std::size_t(m * n * batch), 1),
+      bias(std::size_t(n), 2);
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = float(int(i * 7 % 5) - 2);
+  for (std::size_t i = 0; i < b.size(); ++i) b[i] = float(int(i * 11 % 7) - 3);
+  auto expected = d;
+  Problem p;
+  p.m = m, p.n = n, p.k = k, p.batch_inner = batch;
+  p.a = {a.data(), transposed ? m : k, transposed, m * k, 0}, p.b = {b.data(), transposed ? k : n, transposed, k * n, 0};
+  p.c = p.d = {d.data(), n, false, m * n, 0};
+  if (epilogue) p.epilogue = {2, -1, bias.data(), BiasAxis::column, Activation::relu};
+  host::run(p);
+  p.c.data = p.d.data = expected.data();
+  host::reference(p);
+  EXPECT_TRUE(d == expected) << m << "x" << n << "x" << k << " batch " << batch;
+}
+
+/// Results beyond the caches' size are stored past them: whole vectors, the rest of a row, rows at which no vector may be stored so.
+TEST(Host, ManyResultsAreStreamed) {
+  for (const bool transposed : {false, true}) {
+    expect_reference(40, 52, 36, 3100, transposed, false);
+    expect_reference(33, 50, 37, 3500, transposed, false);
+    expect_reference(64, 64, 64, 1400, transposed, false);
+  }
+  expect_reference(4099, 4100, 1, 1, false, false);
+}
+
 /// Large enough for the team: rows dealt out, stacks dealt out, transposes and write-back by every member; from two threads at once.
 TEST(Host, TeamsGiveTheReference) {
-  const auto check = [](index_t m, index_t n, index_t k, index_t batch, bool transposed, bool epilogue) {
-    std::vector<float> a(std::size_t(m * k * batch)), b(std::size_t(k * n * batch)), d(std::size_t(m * n * batch), 1),
-        bias(std::size_t(n), 2);
-    for (std::size_t i = 0; i < a.size(); ++i) a[i] = float(int(i * 7 % 5) - 2);
-    for (std::size_t i = 0; i < b.size(); ++i) b[i] = float(int(i * 11 % 7) - 3);
-    auto expected = d;
-    Problem p;
-    p.m = m, p.n = n, p.k = k, p.batch_inner = batch;
-    p.a = {a.data(), transposed ? m : k, transposed, m * k, 0}, p.b = {b.data(), transposed ? k : n, transposed, k * n, 0};
-    p.c = p.d = {d.data(), n, false, m * n, 0};
-    if (epilogue) p.epilogue = {2, -1, bias.data(), BiasAxis::column, Activation::relu};
-    host::run(p);
-    p.c.data = p.d.data = expected.data();
-    host::reference(p);
-    EXPECT_EQ(d, expected) << m << "x" << n << "x" << k << " batch " << batch;
-  };
-  const auto all = [&] {
+  const auto all = [] {
     for (int round = 0; round < 20; ++round)
       for (const bool transposed : {false, true}) {
-        check(100, 90, 80, 1, transposed, false);
-        check(61, 130, 75, 2, transposed, true);
-        check(5, 6, 7, 700, transposed, round % 2);
-        check(40, 33, 50, 17, transposed, true);
+        expect_reference(100, 90, 80, 1, transposed, false);
+        expect_reference(61, 130, 75, 2, transposed, true);
+        expect_reference(5, 6, 7, 700, transposed, round % 2);
+        expect_reference(40, 33, 50, 17, transposed, true);
       }
   };
   all();
