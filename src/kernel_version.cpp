@@ -10,8 +10,8 @@
 #include "kernel.hpp"
 #include "program.hpp"
 
-#ifndef SYCL_MAT_VERSION
-#define SYCL_MAT_VERSION "0.1.0"
+#ifndef SYCL_MAT_HOST_VERSION  // of cmake/host_version.cmake
+#define SYCL_MAT_HOST_VERSION "unknown"
 #endif
 
 namespace sycl_mat {
@@ -38,7 +38,7 @@ const std::string& kernel_version(std::string_view kernel) {
       std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(checksum(code_of(render(k, {})))));
       all.emplace(k.name, text);
     }
-    all.emplace(host::name, SYCL_MAT_VERSION);
+    all.emplace(host::name, SYCL_MAT_HOST_VERSION);
     return all;
   }();
   static const std::string none;

@@ -72,10 +72,11 @@ Problem make_problem(const TuneProblem& t) {
   p.dtype = t.dtype;
   p.accumulator = t.dtype == DType::float64 ? DType::float64 : t.dtype == DType::int8 ? DType::int32 : DType::float32;
   p.out = t.dtype == DType::int8 ? DType::int32 : t.dtype;
-  p.a.transposed = t.transpose_a;
-  p.a.ld = t.transpose_a ? t.m : t.k;
-  p.b.transposed = t.transpose_b;
-  p.b.ld = t.transpose_b ? t.k : t.n;
+  // A vector lies one way only, however it is called: in the form that a product's operands take (view.cpp).
+  p.a.transposed = t.transpose_a && t.m > 1 && t.k > 1;
+  p.a.ld = p.a.transposed ? t.m : t.k;
+  p.b.transposed = t.k > 1 && (t.transpose_b || t.n == 1);
+  p.b.ld = p.b.transposed ? t.k : t.n;
   p.d.ld = t.n;
   if (t.batch > 1) {
     p.a.inner = t.m * t.k;

@@ -193,7 +193,10 @@ class Guided final : public Base {
   std::vector<PointId> ask(std::size_t count) override {
     std::vector<PointId> result;
     propose_seeds(result, count);
-    const std::size_t first = std::max<std::size_t>(6, space_.dimensions().size());
+    // As many starts as there are constants that vary: a forest of fewer points cannot tell them apart.
+    const auto varying =
+        std::count_if(space_.dimensions().begin(), space_.dimensions().end(), [](const Dimension& d) { return d.values.size() > 1; });
+    const std::size_t first = std::max<std::size_t>(6, static_cast<std::size_t>(varying));
     while (result.size() < count && started_ < first && propose_start(result)) ++started_;
     if (result.size() < count) propose_by_forest(result, count);
     return result;

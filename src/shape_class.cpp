@@ -50,8 +50,9 @@ double shape_distance(const Shape& a, const Shape& b) {
 }
 
 std::string_view layout_of(const Problem& p) {
-  if (p.a.transposed) return p.b.transposed ? "tt" : "tn";
-  return p.b.transposed ? "nt" : "nn";
+  const bool a = p.a.transposed && p.m > 1, b = p.b.transposed && p.n > 1;
+  if (a) return b ? "tt" : "tn";
+  return b ? "nt" : "nn";
 }
 
 }  // namespace sycl_mat

@@ -9,6 +9,7 @@
 #include "kernel_version.hpp"
 #include "plan.hpp"
 #include "sycl_mat/errors.hpp"
+#include "tune_group.hpp"
 
 #ifndef SYCL_MAT_VERSION
 #define SYCL_MAT_VERSION "0.1.0"
@@ -146,7 +147,7 @@ void mark_fastest(std::span<TuneOutcome> outcomes, const std::vector<Contender>&
   }
 }
 
-double proven_reach(Context::State& context, const Contender& winner, const TuneProblem& problem, bool kernel_chosen) {
+double proven_reach(Context::State& context, const Contender& winner, const TuneProblem& problem, bool kernel_chosen, double deadline) {
   const auto scaled = [&](double factor) {
     TuneProblem t = problem;
     for (std::int64_t* size : {&t.m, &t.n, &t.k})
@@ -158,6 +159,7 @@ double proven_reach(Context::State& context, const Contender& winner, const Tune
     if (*size > 1) *size = std::int64_t{1} << std::lround(std::log2(double(*size)));
   for (const TuneProblem& t : {scaled(0.8), scaled(1.25), power}) {
     if (t == problem) continue;
+    if (GroupSearch::now() > deadline) return 0;
     Workbench bench(context, std::span(&t, 1));
     const Problem p = bench.problem(t);
     const Choice choice = choose(p, context.info, Records::none);

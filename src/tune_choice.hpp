@@ -25,8 +25,9 @@ void mark_fastest(std::span<TuneOutcome> outcomes, const std::vector<Contender>&
 
 /// How far the winner of one problem may be carried: it is run beside the planner's own choice without measurements on neighbours (smaller
 /// and larger ones with odd sizes, and the power of two nearby, whose rows collide in the caches). `kernel_chosen`: beside the kernel that
-/// the rule takes there, otherwise beside the same kernel's defaults. Slower on any of them: it serves its own shape only.
-double proven_reach(Context::State& context, const Contender& winner, const TuneProblem& problem, bool kernel_chosen);
+/// the rule takes there, otherwise beside the same kernel's defaults. Slower on any of them: it serves its own shape only; so does one for
+/// which there is no time left at `deadline` (each neighbour may need a program of its own).
+double proven_reach(Context::State& context, const Contender& winner, const TuneProblem& problem, bool kernel_chosen, double deadline);
 
 TunedRecord make_record(const TuneOutcome& outcome, const Problem& p, const DeviceInfo& device);
 

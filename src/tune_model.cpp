@@ -58,7 +58,8 @@ double guess_tiled(const TiledChoice& choice, const Problem& p, const DeviceInfo
   const double depth = std::max(double(t.tile_k), ceil_div(double(p.k), o.split_k));
 
   // One k of one work-item, in lanes' cycles: multiply-adds; words from local memory, several lanes share a word.
-  const double words = double(t.batch_m + t.batch_n) * (o.a_transposed || !o.local ? 0.25 : 0.5);
+  const double rows = o.local == 2 && o.sub_group > 0 ? double(ceil_div(t.batch_m, o.sub_group)) : t.batch_m;  // shared by a sub-group
+  const double words = (rows + t.batch_n) * (o.a_transposed || !o.local ? 0.25 : 0.5);
   double step = std::max(sums, words * 4 * 0.9) + 0.15 * words * 4;
   if (!o.local) step += double(t.batch_m + t.batch_n);
   // Loads of the tiles, spread over the group, and the barrier of every tile.

@@ -33,7 +33,7 @@ std::vector<int> values_worth_trying(std::string_view family, std::string_view n
     if (name == "batch_m" || name == "batch_n") return {1, 2, 4, 8, 16};
     if (name == "chunk") return {1, 2, 4, 8};
     if (name == "pad") return {0, 1, 4, 8};
-    if (name == "ahead") return {0, 1, 2};
+    if (name == "ahead" || name == "local") return {0, 1, 2};
     if (name == "swizzle") return {0, 4, 8, 16};
     if (name == "split_k") return {1, 2, 4, 8, 16};
     if (name == "sub_group") {

@@ -98,6 +98,11 @@ std::vector<TunedRecord> final_part_of(Context::State& context, const TuneOption
   const std::size_t searched = report.groups.size();
   for (std::size_t number = 0; number < all.size(); ++number) {
     const TuneProblem& t = all[number];
+    for (const TuneGroup& group : report.groups)
+      if (std::find(group.problems.begin(), group.problems.end(), t) != group.problems.end()) {
+        tell(group);
+        break;
+      }
     Workbench bench(context, std::span(&t, 1));
     const Problem p = bench.problem(t);
     const Choice rule = choose(p, device, Records::none);
@@ -124,9 +129,9 @@ std::vector<TunedRecord> final_part_of(Context::State& context, const TuneOption
     }
     const std::vector<std::string_view> others = others_for(t, options, device);
     for (const std::string_view name : others) add(contender_of(name, {}));
-    // Interrupted: as short as a decision allows.
+    // Interrupted: as short as a decision allows. Otherwise a part is left for proving how far the winners reach.
     const double left = report.interrupted ? 0 : (end - GroupSearch::now()) / double(all.size() - number);
-    final_rounds(context, p, contenders, left);
+    final_rounds(context, p, contenders, 0.6 * left);
 
     std::vector<TuneOutcome> outcomes;
     for (const auto& [g, i] : places)
@@ -145,13 +150,12 @@ std::vector<TunedRecord> final_part_of(Context::State& context, const TuneOption
       else if (report.interrupted)
         record.reach = 0;
       else
-        record.reach = proven_reach(context, contender_of(outcome.kernel, outcome.best), t, kernel_chosen);
+        record.reach = proven_reach(context, contender_of(outcome.kernel, outcome.best), t, kernel_chosen, end);
       if (record.reach == 0 && !is_other(outcome.kernel)) outcome.verdict += "; for this very shape only";
     }
     for (std::size_t i = 0; i < places.size(); ++i) report.groups[places[i].group].outcomes.push_back(std::move(outcomes[i]));
     for (std::size_t i = 0; i < others.size(); ++i)
       group_of_other(report, others[i], t).outcomes.push_back(std::move(outcomes[places.size() + i]));
-    tell(report.groups[places.empty() ? 0 : places[0].group]);
     if (options.interrupted && options.interrupted()) report.interrupted = true;
   }
   return records;

@@ -10,6 +10,7 @@
 #include "sycl_mat/errors.hpp"
 #include "tune_choice.hpp"
 #include "tune_space.hpp"
+#include "view.hpp"
 
 namespace sycl_mat {
 namespace {
@@ -35,6 +36,29 @@ TEST(Prove, DefaultsAreRight) {
 TEST(Prove, StacksAreProvenAsStacks) {
   const TuneProblem like{16, 16, 16, 100, DType::float32, false, false};
   EXPECT_EQ(prove(state(), general(), general().defaults(make_problem(like), state().info), like), "");
+}
+
+TEST(TuneProblem, HasTheFormOfAProductsOperands) {
+  for (const TuneProblem t : {TuneProblem{5, 1, 7}, {1, 5, 7}, {5, 7, 1}, {1, 1, 7}, {5, 1, 1}, {6, 5, 7}})
+    for (const bool ta : {false, true})
+      for (const bool tb : {false, true}) {
+        const auto view = [](float* data, std::int64_t rows, std::int64_t cols, bool transposed) {
+          return transposed ? row_major(data, cols, rows).transposed() : row_major(data, rows, cols);
+        };
+        float data[64];
+        Operands o;
+        o.a = view(data, t.m, t.k, ta), o.b = view(data, t.k, t.n, tb), o.d = row_major(data, t.m, t.n);
+        const Problem product = make_problem(o, {});
+        TuneProblem tuned = t;
+        tuned.transpose_a = ta, tuned.transpose_b = tb;
+        const Problem p = make_problem(tuned);
+        SCOPED_TRACE(std::to_string(t.m) + "x" + std::to_string(t.n) + "x" + std::to_string(t.k) + (ta ? " t" : " n") + (tb ? "t" : "n"));
+        // (A leading dimension that nothing walks along may be anything.)
+        EXPECT_EQ(p.a.transposed, product.a.transposed);
+        EXPECT_EQ(p.b.transposed, product.b.transposed);
+        EXPECT_EQ(layout_of(p), layout_of(product));
+        EXPECT_TRUE(t.n > 1 || layout_of(p)[1] == 'n');
+      }
 }
 
 /// A kernel whose launch leaves half of the groups out, as a wrong split would.

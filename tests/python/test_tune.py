@@ -96,6 +96,20 @@ def test_kernels_take_their_turns_and_the_fastest_is_used(tuning_file: Path) -> 
     assert _core.last_kernel() == ours[0].kernel
 
 
+def test_what_was_tuned_for_vectors_is_found_by_vectors(tuning_file: Path) -> None:
+    report = sycl_mat.tune([(700, 1, 90), (1, 700, 90)], budget=8, most_evaluations=1)
+    assert report.records >= 4
+    time.sleep(0.6)
+    a = np.ones((700, 90), "f4")
+    for x, y in ((a, np.ones(90, "f4")), (a, np.ones((90, 1), "f4")), (np.ones(90, "f4"), np.ascontiguousarray(a.T))):
+        m, n = (1, 700) if x.ndim == 1 else (700, 1)
+        (fastest,) = (
+            o.kernel for o in report.outcomes if o.problem.shape.m == m and o.problem.shape.n == n and o.fastest and o.kernel != "onemkl"
+        )
+        sycl_mat.matmul(x, y)
+        assert _core.last_kernel() == fastest
+
+
 def forged(file: Path, kernel: str, **changes: object) -> None:
     """A record that says this kernel is by far the fastest at 96³, and instead of which."""
     device = _core.current_device(None)
@@ -362,7 +376,8 @@ def test_replays_of_recorded_sweeps(sweep: Path, tmp_path: Path) -> None:
 def test_roofline_is_a_ceiling() -> None:
     device = _core.current_device(None)
     roof = _core.roofline(None, "float32")
-    assert roof["peak_gflops"] == _core.fma_peak(device, "float32")
+    again = _core.fma_peak(device, "float32")  # measured anew, perhaps beside something else that runs
+    assert roof["peak_gflops"] == pytest.approx(again, rel=0.8)
     assert roof["peak_gflops"] > 1
     assert 0.1 < roof["read_gbs"] < 10000
     assert 1e-7 < roof["launch_seconds"] < 0.1
