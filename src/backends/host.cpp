@@ -155,6 +155,14 @@ void product(const Product<T>& x) {
 }
 
 template <class T>
+void dots(const Dots<T>& x) {
+  if constexpr (std::is_same_v<T, float>)
+    isa().dots_f32(x);
+  else
+    isa().dots_f64(x);
+}
+
+template <class T>
 void transpose(const T* from, index_t from_ld, index_t rows, index_t cols, T* to, index_t to_ld) {
   if constexpr (std::is_same_v<T, float>)
     isa().transpose_f32(from, from_ld, rows, cols, to, to_ld);
@@ -221,10 +229,24 @@ void rows_of(const Problem& p, const Matrices<In, Out>& x, std::pair<const Acc*,
   write_back<Acc, Acc, Out>(p, g.d, begin, end, x.c, x.d);
 }
 
+/// The operand with more rows, and rows [begin, end) of it, against all of the other.
+template <class T>
+void dots_with_rows(const Problem& p, const Matrices<T, T>& x, index_t begin, index_t end) {
+  const bool long_a = p.n <= most_dots;
+  Dots<T> g{end - begin, long_a ? p.n : p.m, p.k, x.a + begin * p.a.ld, p.a.ld, x.b, p.b.ld, nullptr, 1, 1};
+  if (!long_a) g.rows = x.b + begin * p.b.ld, g.row_ld = p.b.ld, g.others = x.a, g.other_ld = p.a.ld;
+  (long_a ? g.d_row : g.d_other) = p.has_epilogue() ? p.n : p.d.ld;
+  g.d = p.has_epilogue() ? scratch<T>(2, g.count * g.few) : x.d + begin * g.d_row;
+  dots(g);
+  if (p.has_epilogue()) write_back<T, T, T>(p, g.d, long_a ? begin : 0, long_a ? end : p.m, x.c, x.d);
+}
+
 template <class In, class Acc, class Out>
 void one_of_stack(const Problem& p, index_t number, bool stream) {
   const index_t outer = p.batch_outer == 1 ? 0 : number / p.batch_inner;  // divisions take as long as the smallest products
   const auto x = matrices<In, Out>(p, outer, number - outer * p.batch_inner);
+  if constexpr (std::is_same_v<In, Acc> && std::is_same_v<Acc, Out>)
+    if (host_takes_dots(p)) return dots_with_rows<In>(p, x, 0, p.n <= most_dots ? p.m : p.n);
   rows_of<In, Acc, Out>(p, x, readable_b<In, Acc>(p, x.b), 0, p.m, stream);
 }
 
@@ -248,6 +270,16 @@ void run_as(const Problem& p) {
     const index_t run = std::max({index_t{1}, batch / 128, static_cast<index_t>(team_in_products / 2 / one)});
     run_in_team(static_cast<int>((batch + run - 1) / run),
                 [&](int i) { part_of_stack<In, Acc, Out>(p, i * run, std::min(batch, (i + 1) * run), stream); });
+  } else if (host_takes_dots(p)) {
+    // The rows of each longer operand are, unless what comes after the sums asks for whole rows of the result.
+    if constexpr (std::is_same_v<In, Acc> && std::is_same_v<Acc, Out>) {
+      const index_t count = p.n <= most_dots ? p.m : p.n;
+      const int parts = p.has_epilogue() && p.n > most_dots ? 1 : static_cast<int>(std::min<index_t>(count, 4 * threads()));
+      for (index_t g = 0; g < batch; ++g) {
+        const auto x = matrices<In, Out>(p, g / p.batch_inner, g % p.batch_inner);
+        run_in_team(parts, [&](int i) { dots_with_rows<In>(p, x, count * i / parts, count * (i + 1) / parts); });
+      }
+    }
   } else {
     // The rows of each product are.
     const int rows = isa().rows_at_once(p.n, sizeof(Acc));

@@ -41,6 +41,11 @@ struct Vec<float> {
   static inline void stream(float* p, Type x) { stream_halves(p, _mm256_castps_si256(x)); }
   static inline void store_some(float* p, Type x, Mask m) { _mm256_maskstore_ps(p, m, x); }
   static inline Type multiply_add(Type a, Type b, Type c) { return _mm256_fmadd_ps(a, b, c); }
+  static inline float sum(Type x) {
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+  }
 };
 
 template <>
@@ -57,6 +62,10 @@ struct Vec<double> {
   static inline void stream(double* p, Type x) { stream_halves(p, _mm256_castpd_si256(x)); }
   static inline void store_some(double* p, Type x, Mask m) { _mm256_maskstore_pd(p, m, x); }
   static inline Type multiply_add(Type a, Type b, Type c) { return _mm256_fmadd_pd(a, b, c); }
+  static inline double sum(Type x) {
+    const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd(x, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+  }
 };
 
 template <>
@@ -78,6 +87,7 @@ struct Vec<std::int32_t> {
 }  // namespace
 }  // namespace sycl_mat::host
 
+#include "host_dots.hpp"
 #include "host_kernel.hpp"
 #include "host_transpose_x86.hpp"
 
@@ -88,6 +98,8 @@ const Isa avx2_isa = {"avx2",
                       product<float>,
                       product<double>,
                       product<std::int32_t>,
+                      dots<float>,
+                      dots<double>,
                       rows_at_once,
                       [] { _mm_sfence(); },
                       transpose_by_blocks<float>,

@@ -39,6 +39,13 @@ struct Vec<float> {
   static inline void stream(float* p, Type x) { stream_quarters(p, _mm512_castps_si512(x)); }
   static inline void store_some(float* p, Type x, Mask m) { _mm512_mask_storeu_ps(p, m, x); }
   static inline Type multiply_add(Type a, Type b, Type c) { return _mm512_fmadd_ps(a, b, c); }
+  // (maskz: of the plain forms GCC 12 warns that they use a variable before it is set.)
+  static inline float sum(Type x) {
+    const __m256 eight = _mm256_add_ps(_mm512_maskz_extractf32x8_ps(255, x, 0), _mm512_maskz_extractf32x8_ps(255, x, 1));
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+  }
 };
 
 template <>
@@ -55,6 +62,11 @@ struct Vec<double> {
   static inline void stream(double* p, Type x) { stream_quarters(p, _mm512_castpd_si512(x)); }
   static inline void store_some(double* p, Type x, Mask m) { _mm512_mask_storeu_pd(p, m, x); }
   static inline Type multiply_add(Type a, Type b, Type c) { return _mm512_fmadd_pd(a, b, c); }
+  static inline double sum(Type x) {
+    const __m256d four = _mm256_add_pd(_mm512_maskz_extractf64x4_pd(255, x, 0), _mm512_maskz_extractf64x4_pd(255, x, 1));
+    const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+  }
 };
 
 template <>
@@ -76,6 +88,7 @@ struct Vec<std::int32_t> {
 }  // namespace
 }  // namespace sycl_mat::host
 
+#include "host_dots.hpp"
 #include "host_kernel.hpp"
 #include "host_transpose_x86.hpp"
 
@@ -87,6 +100,8 @@ const Isa avx512_isa = {
     product<float>,
     product<double>,
     product<std::int32_t>,
+    dots<float>,
+    dots<double>,
     rows_at_once,
     [] { _mm_sfence(); },
     transpose_by_blocks<float>,

@@ -32,6 +32,7 @@ struct Vec {
   static inline void store_some(T* p, Type x, Mask count) {
     for (int l = 0; l < count; ++l) p[l] = x.lane[l];
   }
+  static inline T sum(Type x) { return (x.lane[0] + x.lane[2]) + (x.lane[1] + x.lane[3]); }
   static inline Type multiply_add(Type a, Type b, Type c) {
     for (int l = 0; l < 4; ++l) {
       if constexpr (std::is_integral_v<T>)  // wraps, as on the devices
@@ -46,6 +47,7 @@ struct Vec {
 }  // namespace
 }  // namespace sycl_mat::host
 
+#include "host_dots.hpp"
 #include "host_kernel.hpp"
 
 namespace sycl_mat::host {
@@ -65,7 +67,7 @@ void transpose(const T* from, index_t from_ld, index_t rows, index_t cols, T* to
 
 }  // namespace
 
-const Isa baseline_isa = {"baseline", [] { return true; }, product<float>,   product<double>, product<std::int32_t>, rows_at_once,
-                          [] {},      transpose<float>,    transpose<double>};
+const Isa baseline_isa = {"baseline",   [] { return true; }, product<float>, product<double>,  product<std::int32_t>, dots<float>,
+                          dots<double>, rows_at_once,        [] {},          transpose<float>, transpose<double>};
 
 }  // namespace sycl_mat::host

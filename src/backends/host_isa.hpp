@@ -1,7 +1,7 @@
 // One table of functions an instruction set. Each is compiled in a file of its own, the best that the processor has is chosen once.
 #pragma once
 
-#include "../problem.hpp"
+#include "../families/cpu_thresholds.hpp"
 
 namespace sycl_mat::host {
 
@@ -23,12 +23,26 @@ struct Product {
   index_t next_lines = 0;
 };
 
+/// Dot products: d[i·d_row + f·d_other] ← row i · other f, both contiguous along k. At most most_dots others.
+template <class T>
+struct Dots {
+  index_t count, few, k;
+  const T* rows;
+  index_t row_ld;
+  const T* others;
+  index_t other_ld;
+  T* d;
+  index_t d_row, d_other;
+};
+
 struct Isa {
   std::string_view name;
   bool (*available)();
   void (*product_f32)(const Product<float>&);
   void (*product_f64)(const Product<double>&);
   void (*product_i32)(const Product<std::int32_t>&);
+  void (*dots_f32)(const Dots<float>&);
+  void (*dots_f64)(const Dots<double>&);
   /// Rows that product_… computes at once for n columns, of elements of so many bytes: multiples of it cost the least.
   int (*rows_at_once)(index_t n, int bytes);
   /// Results that were streamed are seen by other threads after this.

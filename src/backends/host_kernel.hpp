@@ -1,6 +1,7 @@
 // The register block of the host path, over a vector type that the including file defines (struct Vec<T>: width, max_rows(vectors),
-// max_vectors, load, load_some, store, store_some, stream, splat, multiply_add, Mask, mask). Included once an instruction set, after that
-// set was switched on: everything here has internal linkage, so that no other file's code is compiled for a processor it may not meet.
+// max_vectors, load, load_some, store, store_some, stream, splat, multiply_add, Mask, mask, and sum but for integers). Included once an
+// instruction set, after that set was switched on: everything here has internal linkage, so that no other file's code is compiled for a
+// processor it may not meet.
 
 namespace sycl_mat::host {
 namespace {

@@ -24,12 +24,21 @@ constexpr index_t skinny_few = 8;
 /// Multiply-adds of the skinny kernel below which another core is not worth its wake-up.
 constexpr double skinny_part = 3e4;
 
-/// Whether the skinny kernel beats the packed one. Its dot products end with sums over lanes, which short ones do not repay.
+/// Rows of one operand up to which the host path computes dot products instead of register blocks.
+constexpr index_t most_dots = 4;
+
+/// Whether it does: both operands lie along K.
+inline bool host_takes_dots(const Problem& p) {
+  return !p.a.transposed && p.b.transposed && std::min(p.m, p.n) <= most_dots && p.dtype == p.accumulator;
+}
+
+/// Whether the skinny kernel beats the packed one. Its dot products end with sums over lanes, which short ones do not repay; but the fewer
+/// there are, the more of packed's vectors are empty.
 inline bool skinny_pays(const Problem& p) {
   const bool few_rows = p.m <= skinny_few && (p.n > skinny_few || p.m <= p.n);
   if (!few_rows && p.n > skinny_few) return false;
   const bool dots = few_rows ? p.b.transposed : !p.a.transposed;
-  return dots ? p.k >= 128 : p.k >= 16;
+  return p.k >= (dots ? 16 * std::max<index_t>(1, few_rows ? p.m : p.n) : 16);
 }
 
 /// Bytes of B up to which reading it in place, row panel after row panel, stays as fast as a packed copy: it lies in the second cache.
@@ -53,11 +62,13 @@ inline bool on_calling_thread(const Problem& p, const DeviceInfo& device) {
   // Elements that are converted, transposed or finished one by one, in multiply-adds.
   const double converted = p.dtype == p.accumulator ? (p.b.transposed ? kn : 0) : 12 * (mk + kn + mn);
   const double finished = p.epilogue.activation > Activation::relu ? 200 * mn : p.has_epilogue() ? 4 * mn : 0;
+  const bool dots = host_takes_dots(p);
   const double all = double(p.batch()) * (mk * double(p.n) * size + converted + finished + call_in_products);
   if (all <= launch_in_products) return true;
-  if (kn * double(size_of(p.accumulator)) > b_in_place_bytes || p.dtype != p.accumulator || p.epilogue.activation > Activation::relu)
+  if ((kn * double(size_of(p.accumulator)) > b_in_place_bytes && !dots) || p.dtype != p.accumulator ||
+      p.epilogue.activation > Activation::relu)
     return false;
-  if (mk * double(p.n) * size > host_most_products || skinny_pays(p)) return false;
+  if (mk * double(p.n) * size > host_most_products || (skinny_pays(p) && !dots)) return false;
   // Beyond that a launch pays off only by the cores that the team has not.
   const double cores = std::max(1, device.compute_units), team = std::min<double>(cores, team_threads);
   return cores <= team || all <= launch_in_products / (1 / team - 1 / cores);

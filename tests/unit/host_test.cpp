@@ -59,6 +59,38 @@ TEST(Host, EveryInstructionSetEverySmallShape) {
   }
 }
 
+template <class T>
+void check_dots(void (*dots)(const host::Dots<T>&), index_t count, index_t few, index_t k) {
+  const index_t row_ld = k + 3, other_ld = k + 1, d_row = few + 2;
+  // Ended by a NaN each row: what lies behind K must not be read into a sum.
+  std::vector<T> rows(std::size_t(count * row_ld), T(NAN)), others(std::size_t(few * other_ld), T(NAN)), d(std::size_t(count * d_row), 77);
+  for (index_t i = 0; i < count; ++i)
+    for (index_t q = 0; q < k; ++q) rows[std::size_t(i * row_ld + q)] = T((i * 5 + q * 3) % 7 - 3);
+  for (index_t f = 0; f < few; ++f)
+    for (index_t q = 0; q < k; ++q) others[std::size_t(f * other_ld + q)] = T((f * 3 + q * 5) % 11 - 5);
+  dots({count, few, k, rows.data(), row_ld, others.data(), other_ld, d.data() + 1, d_row, 1});
+  for (index_t i = 0; i < count; ++i) {
+    for (index_t f = 0; f < few; ++f) {
+      T sum = 0;
+      for (index_t q = 0; q < k; ++q) sum += rows[std::size_t(i * row_ld + q)] * others[std::size_t(f * other_ld + q)];
+      ASSERT_EQ(d[std::size_t(i * d_row + 1 + f)], sum) << count << " rows, " << few << ", " << k << " at " << i << ", " << f;
+    }
+    ASSERT_EQ(d[std::size_t(i * d_row)], 77);
+  }
+}
+
+TEST(Host, DotsOfEveryInstructionSet) {
+  for (const host::Isa* isa : instruction_sets()) {
+    SCOPED_TRACE(isa->name);
+    for (index_t count : {1, 3, 4, 5, 13})
+      for (index_t few = 1; few <= most_dots; ++few)
+        for (index_t k : {0, 1, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 100}) {
+          check_dots<float>(isa->dots_f32, count, few, k);
+          check_dots<double>(isa->dots_f64, count, few, k);
+        }
+  }
+}
+
 TEST(Host, TransposesAnyShape) {
   for (const host::Isa* isa : instruction_sets())
     for (index_t rows : {1, 3, 4, 8, 15, 16, 17, 33})
@@ -171,7 +203,7 @@ TEST(Host, PrefersOnlyWhatIsTiny) {
   EXPECT_FALSE(host::preferred(p, cpu));
 }
 
-void expect_reference(index_t m, index_t n, index_t k, index_t batch, bool transposed, bool epilogue) {
+void expect_reference(index_t m, index_t n, index_t k, index_t batch, bool a_transposed, bool b_transposed, bool epilogue) {
   std::vector<float> a(std::size_t(m * k * batch)), b(std::size_t(k * n * batch)), d(std::size_t(m * n * batch), 1),
       bias(std::size_t(n), 2);
   for (std::size_t i = 0; i < a.size(); ++i) a[i] = float(int(i * 7 % 5) - 2);
@@ -179,7 +211,8 @@ void expect_reference(index_t m, index_t n, index_t k, index_t batch, bool trans
   auto expected = d;
   Problem p;
   p.m = m, p.n = n, p.k = k, p.batch_inner = batch;
-  p.a = {a.data(), transposed ? m : k, transposed, m * k, 0}, p.b = {b.data(), transposed ? k : n, transposed, k * n, 0};
+  p.a = {a.data(), a_transposed ? m : k, a_transposed, m * k, 0};
+  p.b = {b.data(), b_transposed ? k : n, b_transposed, k * n, 0};
   p.c = p.d = {d.data(), n, false, m * n, 0};
   if (epilogue) p.epilogue = {2, -1, bias.data(), BiasAxis::column, Activation::relu};
   host::run(p);
@@ -191,11 +224,11 @@ void expect_reference(index_t m, index_t n, index_t k, index_t batch, bool trans
 /// Results beyond the caches' size are stored past them: whole vectors, the rest of a row, rows at which no vector may be stored so.
 TEST(Host, ManyResultsAreStreamed) {
   for (const bool transposed : {false, true}) {
-    expect_reference(40, 52, 36, 3100, transposed, false);
-    expect_reference(33, 50, 37, 3500, transposed, false);
-    expect_reference(64, 64, 64, 1400, transposed, false);
+    expect_reference(40, 52, 36, 3100, transposed, transposed, false);
+    expect_reference(33, 50, 37, 3500, transposed, transposed, false);
+    expect_reference(64, 64, 64, 1400, transposed, transposed, false);
   }
-  expect_reference(4099, 4100, 1, 1, false, false);
+  expect_reference(4099, 4100, 1, 1, false, false, false);
 }
 
 /// Large enough for the team: rows dealt out, stacks dealt out, transposes and write-back by every member; from two threads at once.
@@ -203,10 +236,14 @@ TEST(Host, TeamsGiveTheReference) {
   const auto all = [] {
     for (int round = 0; round < 20; ++round)
       for (const bool transposed : {false, true}) {
-        expect_reference(100, 90, 80, 1, transposed, false);
-        expect_reference(61, 130, 75, 2, transposed, true);
-        expect_reference(5, 6, 7, 700, transposed, round % 2);
-        expect_reference(40, 33, 50, 17, transposed, true);
+        expect_reference(100, 90, 80, 1, transposed, transposed, false);
+        expect_reference(61, 130, 75, 2, transposed, transposed, true);
+        expect_reference(5, 6, 7, 700, transposed, transposed, round % 2);
+        expect_reference(40, 33, 50, 17, transposed, transposed, true);
+        for (const index_t few : {1, 3}) {  // dot products
+          expect_reference(few, 601, 300, 1, false, true, transposed);
+          expect_reference(601, few, 300, 2, false, true, transposed);
+        }
       }
   };
   all();
