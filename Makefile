@@ -11,7 +11,7 @@ UNHAMPERED := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE
 SOURCES := $(shell git ls-files include src kernels python cmake tuned CMakeLists.txt pyproject.toml 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help bench bench-cpu test test-cpp test-python lint format asan fuzz intel-check build clean
+.PHONY: help bench bench-cpu test test-cpp test-python lint format asan fuzz tuned intel-check build clean
 
 help:
 	@echo "make bench        compare with NumPy and oneMKL at 512 to 4096: table, $(BUILD)/bench.json, $(BUILD)/bench.png"
@@ -20,6 +20,7 @@ help:
 	@echo "make lint         formatting, static checks, types"
 	@echo "make asan         C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer"
 	@echo "make fuzz         kernels against each other on random shapes, for FUZZ_SECONDS (default 60)"
+	@echo "make tuned        measure the records that are shipped for this machine's device: a quarter of an hour, quiet"
 	@echo "make intel-check  compile every shipped kernel for Intel GPUs and look for spills (needs ocloc)"
 	@echo "make format       rewrite sources in the project's format"
 
@@ -106,6 +107,9 @@ asan: $(VENV)/tools
 FUZZ_SECONDS ?= 60
 fuzz: $(VENV)/installed
 	$(BIN)/python tests/fuzz/fuzz.py --seconds $(FUZZ_SECONDS)
+
+tuned: $(VENV)/installed
+	$(UNHAMPERED) $(BIN)/python tools/tune_shipped.py
 
 intel-check: build
 	$(BIN)/python tools/intel_check.py --build $(BUILD)/release

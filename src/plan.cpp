@@ -75,6 +75,8 @@ Named which(const Problem& p, const DeviceInfo& device, Records records) {
   const std::string_view rule = by_rule(p, device);
   const Match match = find(p, device, records);
   if (!match || !able(match->kernel, p, device)) return {rule, nullptr};
+  // Where the host path hands over hangs on the number of cores, which a sister device need not have.
+  if (match->source == RecordSource::shipped_architecture && (rule == host::name || match->kernel == host::name)) return {rule, nullptr};
   // A record that was not measured beside the host path says nothing about it.
   const bool counts =
       match->fastest ? !match->instead_of.empty() || match->shape == shape_of(p) : rule != host::name && match->kernel != host::name;

@@ -410,6 +410,15 @@ TEST_F(TuningDb, RecordsMoveTheThresholdBetweenTheHostPathAndLaunches) {
   EXPECT_TRUE(on_host(product(128), d, {}));
 }
 
+TEST_F(TuningDb, ASisterDeviceHasAnotherNumberOfCores) {
+  fs::create_directory(folder / "tuned");
+  TunedRecord sister = fastest("host", 512, "packed");
+  sister.fingerprint = "sister";
+  write(folder / "tuned" / "sister.json", to_json(std::vector{sister}));
+  look();
+  EXPECT_FALSE(on_host(product(512), processor(), {}));
+}
+
 TEST_F(TuningDb, WhatLostToAnotherKernelDecidesForItselfOnly) {
   const DeviceInfo d = processor();
   TunedRecord loser = record("packed", {1, 4096, 4096, 1}, 500);
