@@ -25,8 +25,8 @@
 // constants: begin
 constexpr int TILE_ROWS = 128;          // 64 or 128
 constexpr int TILE_COLS = 128;          // 128 or 256 (with 128 rows)
+constexpr int SWAPPED = 0;              // Dᵀ = Bᵀ·Aᵀ is computed: a is B and b is A, TRANS_A and TRANS_B speak of those, m and n as well
 constexpr int STAGES = 4;               // tiles of A and B in local memory
-constexpr int BUFFERS = 1;              // stages of A that a producer holds in registers
 constexpr int PRODUCER_REGISTERS = 48;  // 48 + 208, or any two multiples of 8 with this sum
 constexpr int CONSUMER_REGISTERS = 208;
 // constants: end
@@ -65,9 +65,11 @@ INLINE void split(float x, unsigned& big, unsigned& small) {
   small = bits_of(x - __builtin_bit_cast(float, big));
 }
 /// Other than zero where x has bits below 2⁻¹³⁶: only then is x · 2⁻¹³ rounded. (By multiply-adds, because integer operations are what this
-/// kernel is short of.)
-constexpr unsigned a_nan = 0x7fffffff;
+/// kernel is short of.) Larger numbers than keeps_all_bits have none, so that the least of many is looked at first.
 INLINE unsigned lost_bits(float x) { return bits_of(multiply_add(x * 0x1p-13f, -0x1p13f, x)); }
+constexpr float keeps_all_bits = 0x1p-112f;
+INLINE float smaller(float least, float x) { return __builtin_fminf(least, __builtin_fabsf(x)); }
+constexpr unsigned a_nan = 0x7fffffff;
 
 /// True where every matrix of an operand begins at, and every row is apart by, a multiple of `bytes`.
 inline bool aligned_to(int bytes, const float* first, index ld, index inner, index outer) {
@@ -92,10 +94,9 @@ constexpr int b_swizzle(int line) { return TRANS_B ? line / 2 % 8 : 2 * (line % 
 struct Cursor {
   Work work;
   const in_t *a, *b;
-  int a_rows_left;                 // from here to the edge along m
-  int b_lines_left, b_along_left;  // from here to the edges, down and along B's lines
-  int k_left;                      // from the stage's beginning
-  int stages_left;                 // of the present part
+  int rows_left, cols_left, k_left;  // from the stage's beginning to the edges
+  int stages_left;                   // of the present part
+  int plain;                         // of those, how many from here on lie wholly inside the matrices
 };
 
 struct Fetched {
@@ -125,60 +126,53 @@ struct Producer {
     const Place at = place_of(part.tile, grid);
     const Matrices of = matrices_at(at, whole, g);
     const index k = index(part.begin) * tile_k;
-    const index row = at.row + a_row(id), col = at.col + (TRANS_B ? b_line() : b_place());
     constexpr index far = 1 << 20;
-    c.a = of.a + at_a(g, row, k + a_chunk(id) * 4);
-    const index b_k = k + (TRANS_B ? b_place() : b_line());
-    c.b = of.b + at_b(g, b_k, col);
-    c.a_rows_left = int(min(far, g.m - row));
+    c.a = of.a + at_a(g, at.row + a_row(id), k + a_chunk(id) * 4);
+    c.b = of.b + at_b(g, k + (TRANS_B ? b_place() : b_line()), at.col + (TRANS_B ? b_line() : b_place()));
+    c.rows_left = int(min(far, g.m - at.row));
+    c.cols_left = int(min(far, g.n - at.col));
     c.k_left = int(min(1 << 30, g.k - k));
-    const int n_left = int(min(far, g.n - col)), b_k_left = c.k_left - int(b_k - k);
-    c.b_lines_left = TRANS_B ? n_left : b_k_left;
-    c.b_along_left = TRANS_B ? b_k_left : n_left;
     c.stages_left = part.end - part.begin;
+    c.plain = c.rows_left >= TILE_ROWS && c.cols_left >= tile_cols ? int(min(c.stages_left, c.k_left / tile_k)) : 0;
   }
   INLINE void advance(Cursor& c) const {
     if (--c.stages_left == 0) return start_part(c);
     c.a += TRANS_A ? tile_k * g.lda : tile_k;
     c.b += TRANS_B ? tile_k : tile_k * g.ldb;
     c.k_left -= tile_k;
-    (TRANS_B ? c.b_along_left : c.b_lines_left) -= tile_k;
+    --c.plain;
   }
 
   INLINE void fetch_a(const Cursor& c, Fetched& fetched) const {
     const in_t* a = c.a;
-    if (c.k_left >= tile_k && c.a_rows_left > row_of(a_rows - 1)) {
-      if (vectors_a) {
-        if constexpr (TRANS_A) {
-#pragma unroll
-          for (int e = 0; e < 4; ++e)
-#pragma unroll
-            for (int q = 0; q < a_rows; q += a_vector) {
-              const auto v = load_aligned<a_vector>(a + e * g.lda + row_of(q));
-#pragma unroll
-              for (int i = 0; i < a_vector; ++i) fetched.a[q + i][e] = v[i];
-            }
-        } else {
-#pragma unroll
-          for (int q = 0; q < a_rows; ++q) {
-            const auto v = load_aligned<4>(a + row_of(q) * g.lda);
-#pragma unroll
-            for (int e = 0; e < 4; ++e) fetched.a[q][e] = v[e];
-          }
-        }
-      } else {
-#pragma unroll
-        for (int q = 0; q < a_rows; ++q)
-#pragma unroll
-          for (int e = 0; e < 4; ++e) fetched.a[q][e] = load_single(a + (TRANS_A ? e * g.lda + row_of(q) : row_of(q) * g.lda + e));
-      }
-    } else {
-      const int k = c.k_left - a_chunk(id) * 4;
+    const auto place = [&](int q, int e) { return TRANS_A ? e * g.lda + row_of(q) : row_of(q) * g.lda + e; };
+    if (c.plain <= 0) {
+      const int k = c.k_left - a_chunk(id) * 4, rows = c.rows_left - a_row(id);
 #pragma unroll
       for (int q = 0; q < a_rows; ++q)
 #pragma unroll
-        for (int e = 0; e < 4; ++e)
-          fetched.a[q][e] = row_of(q) < c.a_rows_left && e < k ? a[TRANS_A ? e * g.lda + row_of(q) : row_of(q) * g.lda + e] : 0.0f;
+        for (int e = 0; e < 4; ++e) fetched.a[q][e] = row_of(q) < rows && e < k ? a[place(q, e)] : 0.0f;
+    } else if (!vectors_a) {
+#pragma unroll
+      for (int q = 0; q < a_rows; ++q)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) fetched.a[q][e] = load_single(a + place(q, e));
+    } else if constexpr (TRANS_A) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+#pragma unroll
+        for (int q = 0; q < a_rows; q += a_vector) {
+          const auto v = load_aligned<a_vector>(a + place(q, e));
+#pragma unroll
+          for (int i = 0; i < a_vector; ++i) fetched.a[q + i][e] = v[i];
+        }
+    } else {
+#pragma unroll
+      for (int q = 0; q < a_rows; ++q) {
+        const auto v = load_aligned<4>(a + place(q, 0));
+#pragma unroll
+        for (int e = 0; e < 4; ++e) fetched.a[q][e] = v[e];
+      }
     }
   }
 
@@ -188,11 +182,11 @@ struct Producer {
 
   /// B's lines in a page: along n, or, stored [n][k], along k.
   INLINE void copy_b(const Cursor& c, unsigned to) const {
-    const int lines = c.b_lines_left, along = c.b_along_left;
+    const int line = b_line(), lines = (TRANS_B ? c.cols_left : c.k_left) - line, along = (TRANS_B ? c.k_left : c.cols_left) - b_place();
+    to += line * b_line_bytes;
     if (vectors_b) {
-      const int line = id / b_line_chunks;
-      to += line * b_line_bytes + (id % b_line_chunks ^ b_swizzle(line)) * 16;
-      if (lines > (b_chunks - 1) * b_step && along >= 4) {
+      to += (id % b_line_chunks ^ b_swizzle(line)) * 16;
+      if (c.plain > 0) {
 #pragma unroll
         for (int q = 0; q < b_chunks; ++q) copy_16(to + q * (producers * 16), c.b + q * b_step * g.ldb);
       } else {
@@ -206,43 +200,58 @@ struct Producer {
       }
     } else {
       constexpr int each_line = b_line_chunks / 8, line_step = producers / 32;
-      const int line = id / 32, chunk = id % 32 / 4;
-      to += line * b_line_bytes + id % 4 * 4;
-      const bool inside = lines > (b_singles / each_line - 1) * line_step && along > (each_line - 1) * 32;
+      int lane = id % 32;
+      asm volatile("" : "+r"(lane));  // or eight places would be computed before the loop and kept
+      to += lane % 4 * 4;
+      const auto each = [&](auto copy) __attribute__((always_inline)) {
 #pragma unroll
-      for (int q = 0; q < b_singles; ++q) {
-        const int down = q / each_line * line_step, right = q % each_line * 32;
-        const unsigned at = to + down * b_line_bytes + right * 4 + (chunk ^ b_swizzle(line + down)) * 16;
-        const in_t* from = c.b + down * g.ldb + right;
-        if (inside) {
-          copy_4(at, from);
-        } else {
+        for (int q = 0; q < b_singles; ++q) {
+          const int down = q / each_line * line_step, right = q % each_line * 32;
+          copy(to + down * b_line_bytes + right * 4 + (lane / 4 ^ b_swizzle(line + down)) * 16, c.b + down * g.ldb + right, down, right);
+        }
+      };
+      if (c.plain > 0) {
+        each([&](unsigned at, const in_t* from, int, int) __attribute__((always_inline)) { copy_4(at, from); });
+      } else {
+        each([&](unsigned at, const in_t* from, int down, int right) __attribute__((always_inline)) {
           const bool copy = down < lines && right < along;
           copy_4_or_zero(at, copy ? from : whole.b, copy);
-        }
+        });
       }
     }
   }
 
-  INLINE void store_a(char* page, const Fetched& fetched) const {
+  /// A's elements, split, into a page.
+  INLINE void store_row(char* page, const Fetched& fetched, int q, unsigned lost) const {
+    const int row = a_row(id) + row_of(q);
+    Vector<unsigned, 4> big, small;
 #pragma unroll
-    for (int q = 0; q < a_rows; ++q) {
-      const int row = a_row(id) + row_of(q);
-      Vector<unsigned, 4> big, small;
-      unsigned lost = 0;
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        unsigned x, y;
-        split(fetched.a[q][e], x, y);
-        lost |= lost_bits(fetched.a[q][e]);
-        big[e] = x;
-        small[e] = y;
-      }
-      if (lost) small[0] = a_nan;
-      char* to = page + row * 128 + (a_chunk(id) ^ row % 8) * 16;
-      *reinterpret_cast<Vector<unsigned, 4>*>(to) = big;
-      *reinterpret_cast<Vector<unsigned, 4>*>(to + a_bytes) = small;
+    for (int e = 0; e < 4; ++e) {
+      unsigned x, y;
+      split(fetched.a[q][e], x, y);
+      big[e] = x;
+      small[e] = y;
     }
+    if (lost) small[0] = a_nan;
+    char* to = page + row * 128 + (a_chunk(id) ^ row % 8) * 16;
+    *reinterpret_cast<Vector<unsigned, 4>*>(to) = big;
+    *reinterpret_cast<Vector<unsigned, 4>*>(to + a_bytes) = small;
+  }
+  /// Whether any of them loses bits.
+  INLINE unsigned look_at(const Fetched& fetched) const {
+    float least[2] = {1, 1};
+#pragma unroll
+    for (int q = 0; q < a_rows; ++q)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) least[e % 2] = smaller(least[e % 2], fetched.a[q][e]);
+    unsigned lost = 0;
+    if (smaller(least[0], least[1]) < keeps_all_bits) {
+#pragma unroll
+      for (int q = 0; q < a_rows; ++q)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) lost |= lost_bits(fetched.a[q][e]);
+    }
+    return lost;
   }
 
   INLINE void run(char* first_page) const {
@@ -250,31 +259,35 @@ struct Producer {
     const int count = next.work.count(Grid(g));
     if (count == 0) return;
     start_part(next);
-    // A's loads run BUFFERS stages ahead, or nothing would hide their latency. One cursor does for both where it is 1.
-    Cursor ahead = next;
-    Fetched fetched[BUFFERS];
-    const auto fetch_ahead = [&](Fetched& into) __attribute__((always_inline)) {
-      fetch_a(BUFFERS == 1 ? next : ahead, into);
-      if constexpr (BUFFERS > 1) advance(ahead);
-    };
-#pragma unroll
-    for (int i = 0; i < BUFFERS; ++i)
-      if (i < count) fetch_ahead(fetched[i]);
+    Fetched fetched;
+    fetch_a(next, fetched);
     int slot = 0, parity = 1;
-    for (int first = 0; first < count; first += BUFFERS) {
+    for (int stage = 0; stage < count; ++stage) {
+      phase_wait(empty(pages, slot), parity);
+      copy_b(next, pages + slot * page_bytes + 2 * a_bytes);
+      phase_arrive_after_copies(full(pages, slot));
+      // With small tiles A's next elements are on their way as soon as the present ones have left their registers; with large ones that was
+      // 4 % slower.
+      char* page = first_page + slot * page_bytes;
+      const unsigned lost = look_at(fetched);
+      const bool more = stage + 1 < count;
+      advance(next);
+      if (TILE_ROWS == 64 && !TRANS_A && more && vectors_a && next.plain > 0) {
 #pragma unroll
-      for (int i = 0; i < BUFFERS; ++i) {
-        const int stage = first + i;
-        if (stage >= count) break;
-        phase_wait(empty(pages, slot), parity);
-        copy_b(next, pages + slot * page_bytes + 2 * a_bytes);
-        phase_arrive_after_copies(full(pages, slot));
-        store_a(first_page + slot * page_bytes, fetched[i]);
+        for (int q = 0; q < a_rows; ++q) {
+          store_row(page, fetched, q, lost);
+          const auto v = load_aligned<4>(next.a + row_of(q) * g.lda);
+#pragma unroll
+          for (int e = 0; e < 4; ++e) fetched.a[q][e] = v[e];
+        }
         phase_arrive(full(pages, slot));
-        advance(next);
-        if (stage + BUFFERS < count) fetch_ahead(fetched[i]);
-        if (++slot == STAGES) slot = 0, parity ^= 1;
+      } else {
+#pragma unroll
+        for (int q = 0; q < a_rows; ++q) store_row(page, fetched, q, lost);
+        phase_arrive(full(pages, slot));
+        if (more) fetch_a(next, fetched);
       }
+      if (++slot == STAGES) slot = 0, parity ^= 1;
     }
   }
 };
@@ -312,14 +325,24 @@ struct Fragments {
   unsigned big[4][4], small[4][4];
 };
 INLINE void split_fragments(const float (&pairs)[8][2], Fragments& f) {
+  float least[2] = {1, 1};
   unsigned lost = 0;
 #pragma unroll
   for (int i = 0; i < 8; ++i)
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       split(pairs[i][h], f.big[i / 2][i % 2 * 2 + h], f.small[i / 2][i % 2 * 2 + h]);
-      lost |= lost_bits(pairs[i][h]);
+      if constexpr (column_blocks == 1)
+        least[h] = smaller(least[h], pairs[i][h]);
+      else
+        lost |= lost_bits(pairs[i][h]);  // without a branch: it would need registers
     }
+  if (column_blocks == 1 && smaller(least[0], least[1]) < keeps_all_bits) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) lost |= lost_bits(__builtin_bit_cast(float, f.big[i][j]) + __builtin_bit_cast(float, f.small[i][j]));
+  }
   if (lost) f.small[0][0] = a_nan;
 }
 
@@ -336,6 +359,11 @@ INLINE void start_products(float (&d)[rows / 2], const Fragments& f, unsigned a)
 #pragma unroll
   for (int i = 0; i < 4; ++i) wgmma<rows, true>(d, f.big[i], big + 2 * i);
   wgmma_commit();
+}
+
+/// One element of D, in its own row and column.
+INLINE void write_one(float sum, index i, index j, const Matrices& of, const acc_t* bias, const Args& g) {
+  of.d[i * g.ldd + j] = epilogue(sum, i, j, of.c, bias, g);
 }
 
 /// The columns of a warp-group once more, with multiply-adds in the order of k: 8 columns and TILE_ROWS / 16 rows a work-item.
@@ -363,54 +391,84 @@ INLINE void compute_again(const Matrices of, const Args& g, const acc_t* bias, i
 #pragma unroll
     for (int j = 0; j < cols; ++j) {
       const index row = first_row + id / 8 + 16 * i, col = first_col + id % 8 + 8 * j;
-      if (row < g.m && col < g.n) of.d[row * g.ldd + col] = epilogue(sums[i][j], row, col, of.c, bias, g);
+      if (row < g.m && col < g.n) write_one(sums[i][j], SWAPPED ? col : row, SWAPPED ? row : col, of, bias, g);
     }
+}
+
+/// Counters of arrivals for a shared tile and warp-group, and how many neighbouring blocks add up their parts first: so few that there are
+/// fewer counters than that.
+constexpr int counters_of_a_tile = 32;
+INLINE int neighbours(int parts) {
+  if (parts <= 8) return parts;
+  int together = 3;
+  while (together * together < parts) ++together;
+  return together;
 }
 
 struct Consumer {
   const Args& g;
   Matrices whole;
   const acc_t* bias;
-  void* scratch;  // arrivals at each shared tile, for either warp-group; from scratch_stride on the parts
+  void* scratch;  // arrivals at each shared tile, for either warp-group; from g.scratch_stride on the parts
 
-  /// Adds up the parts of a shared tile. True for the block that arrived last: `sums` is then complete.
+  /// Adds up the parts of a shared tile: of many, first those of some neighbouring blocks, and then their sums. True for the block that
+  /// arrived last: `sums` is then complete.
   INLINE bool combine(const Part& part, float (&sums)[sums_count]) const {
     constexpr index part_size = TILE_ROWS * tile_cols;
     const int id = fresh_thread_id() % 128, group = fresh_thread_id() / 128;
-    // Two parts a block: one that lies inside a tile or ends it, one that begins a tile.
-    float* parts = static_cast<float*>(scratch) + g.scratch_stride;
-    const auto at = [&](int block, bool begins) { return parts + (2 * block + begins) * part_size + (group * 128 + id) * 4; };
-    float* mine = at(block_id(), part.begin == 0);
-#pragma unroll
-    for (int i = 0; i < sums_count; i += 4) {
-      const Vector<float, 4> v = {sums[i], sums[i + 1], sums[i + 2], sums[i + 3]};
-      *reinterpret_cast<Vector<float, 4>*>(mine + i * consumers) = v;
-    }
     const Grid grid(g);
     const unsigned stage = unsigned(part.tile) * unsigned(grid.stages);
-    const int first = grid.owner(stage), last = grid.owner(stage + unsigned(grid.stages) - 1);
-    int* counter = static_cast<int*>(scratch) + 2 * part.tile + group;
-    any_of_group(group, false);  // all of the part is written
-    bool is_last = false;
-    if (id == 0) is_last = count_arrival(counter) == last - first;
-    if (!any_of_group(group, is_last)) return false;
-    if (id == 0) *counter = 0;
-    const auto add = [&](int block) __attribute__((always_inline)) {
-      const float* from = at(block, block == first);
+    const int first = grid.owner(stage), count = grid.owner(stage + unsigned(grid.stages) - 1) - first + 1, mine = block_id() - first;
+    // Two parts a block: one that lies inside a tile or ends it, one that begins a tile.
+    float* parts = static_cast<float*>(scratch) + g.scratch_stride;
+    const auto at = [&](int part) { return parts + (2 * (first + part) + (part == 0)) * part_size + (group * 128 + id) * 4; };
+    int* counters = static_cast<int*>(scratch) + (2 * part.tile + group) * counters_of_a_tile;
+    // Leaves the sums where part `to` belongs. True if all `expected` have then arrived at a counter.
+    const auto arrive = [&](int to, int counter, int expected) __attribute__((always_inline)) {
+      float* place = at(to);
 #pragma unroll
       for (int i = 0; i < sums_count; i += 4) {
-        const auto v = load_from_others(from + i * consumers);
-#pragma unroll
-        for (int e = 0; e < 4; ++e) sums[i + e] += v[e];
+        const Vector<float, 4> v = {sums[i], sums[i + 1], sums[i + 2], sums[i + 3]};
+        *reinterpret_cast<Vector<float, 4>*>(place + i * consumers) = v;
       }
+      any_of_group(group, false);  // all of it is written
+      bool is_last = false;
+      if (id == 0) is_last = count_arrival(counters + counter) == expected - 1;
+      if (!any_of_group(group, is_last)) return false;
+      if (id == 0) counters[counter] = 0;
+      return true;
     };
-    if (last - first == 1) {  // of two parts the order does not matter, and one is in registers
-      add(first + last - block_id());
-    } else {
+    // In their order, `number` of them on their way at a time.
+    const auto add = [&](int part, int step, auto number) __attribute__((always_inline)) {
+      constexpr int ahead = decltype(number)::value;
+      Vector<float, 4> v[ahead][sums_count / 4];
+#pragma unroll
+      for (int p = 0; p < ahead; ++p)
+#pragma unroll
+        for (int i = 0; i < sums_count / 4; ++i) v[p][i] = load_from_others(at(part + p * step) + i * 4 * consumers);
+#pragma unroll
+      for (int p = 0; p < ahead; ++p)
+#pragma unroll
+        for (int i = 0; i < sums_count; ++i) sums[i] += v[p][i / 4][i % 4];
+    };
+    const auto add_all = [&](int from, int to, int step) __attribute__((always_inline)) {
 #pragma unroll
       for (int i = 0; i < sums_count; ++i) sums[i] = 0;
-      for (int block = first; block <= last; ++block) add(block);
+      int part = from;
+      if constexpr (sums_count <= 32)
+        for (; part + step < to; part += 2 * step) add(part, step, Number<2>{});
+      for (; part < to; part += step) add(part, step, Number<1>{});
+    };
+    const int together = neighbours(count), begin = mine / together * together, end = int(min(begin + together, count));
+    if (!arrive(mine, 1 + begin / together, end - begin)) return false;
+    if (end - begin == 2) {
+      add(2 * begin + 1 - mine, 0, Number<1>{});  // of two parts the order does not matter, and one is in registers
+    } else {
+      add_all(begin, end, 1);
     }
+    if (together >= count) return true;
+    if (!arrive(begin, 0, (count + together - 1) / together)) return false;
+    add_all(0, count, together);
     return true;
   }
 
@@ -429,6 +487,7 @@ struct Consumer {
     }
     const int lane = id % 32;
     const index first_row = at.row + lane % 4 * 2;
+    const index rows = SWAPPED ? g.n : g.m, columns = SWAPPED ? g.m : g.n;  // of D
 #pragma unroll
     for (int block = 0; block < column_blocks; ++block) {
       const index col = first_col + block * 64 + id / 32 * 16 + lane / 4 * 2;
@@ -437,21 +496,17 @@ struct Consumer {
       for (int j = 0; j < TILE_ROWS / 8; ++j)
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
-          const index row = first_row + 8 * j + e;
-          if (row >= g.m) continue;
-          out_t* d = of.d + row * g.ldd + col;
-          const float* sum = sums + block * block_sums + 4 * j + e;
-          const float left = epilogue(sum[0], row, col, of.c, bias, g);
-          if (col + 1 < g.n) {
-            const float right = epilogue(sum[2], row, col + 1, of.c, bias, g);
-            if (pairs_d) {
-              *reinterpret_cast<Vector<float, 2>*>(d) = Vector<float, 2>{left, right};
-            } else {
-              d[0] = left;
-              d[1] = right;
-            }
+          // Two neighbours in a row of D: columns of the tile, or, swapped, its rows.
+          const float* sum = sums + block * block_sums + 4 * j;
+          const float left = sum[SWAPPED ? 2 * e : e], right = sum[SWAPPED ? 2 * e + 1 : e + 2];
+          const index row = SWAPPED ? col + e : first_row + 8 * j + e, column = SWAPPED ? first_row + 8 * j : col;
+          if (row >= rows || column >= columns) continue;
+          if (pairs_d && column + 1 < columns) {
+            const Vector<float, 2> pair = {epilogue(left, row, column, of.c, bias, g), epilogue(right, row, column + 1, of.c, bias, g)};
+            *reinterpret_cast<Vector<float, 2>*>(of.d + row * g.ldd + column) = pair;
           } else {
-            d[0] = left;
+            write_one(left, row, column, of, bias, g);
+            if (column + 1 < columns) write_one(right, row, column + 1, of, bias, g);
           }
         }
     }
@@ -528,8 +583,22 @@ struct Consumer {
   }
 };
 
+template <class T>
+INLINE void swap(T& x, T& y) {
+  const T z = x;
+  x = y;
+  y = z;
+}
+
 KERNEL(3)
 tf32x3(const in_t* a, const in_t* b, const out_t* c, out_t* d, const acc_t* bias, void* scratch, Args g) {
+  if constexpr (SWAPPED) {
+    swap(a, b);
+    swap(g.m, g.n);
+    swap(g.lda, g.ldb);
+    swap(g.a_inner, g.b_inner);
+    swap(g.a_outer, g.b_outer);
+  }
   Pages& local = contents(local_pages);
   const int id = thread_id();
   const unsigned pages = local_address(local.bytes);
