@@ -29,7 +29,7 @@ constexpr int ROWS = FEW <= 4 ? 4 : 3;
 // Scaled rows: vectors of results in registers, and rows of the long operand between two visits to the sums. Sixteen streams are what
 // the hardware prefetcher follows; rows a power of two apart leave room for no more in the first cache.
 constexpr int VECTORS = FEW <= 2 ? 4 : 2;
-constexpr int DEPTH = 16;
+constexpr int DEPTH = FEW <= 2 ? 8 : 16;
 
 struct Few {
   const acc_t* x;  ///< FEW vectors, each contiguous
