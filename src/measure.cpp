@@ -109,14 +109,14 @@ Workbench::Workbench(Context::State& context, std::span<const TuneProblem> probl
     for (int operand = 0; operand < 3; ++operand) {
       const DType stored = operand == 2 && type == DType::int8 ? DType::int32 : type;
       const std::size_t bytes = sizes[operand] * static_cast<std::size_t>(size_of(stored));
-      operands_[operand] = context.pool.take(bytes, sycl::usm::alloc::device);
+      operands_[operand] = context.pool.take(bytes + shift(), sycl::usm::alloc::device);
       if (operand == 2) {
-        context.queue.memset(operands_[operand], 0, bytes);
+        context.queue.memset(data(operand), 0, bytes);
         continue;
       }
       fill(static_cast<std::uint64_t>(operand) + 1);
       for (std::size_t at = 0; at < bytes; at += block.size())
-        context.queue.memcpy(static_cast<char*>(operands_[operand]) + at, block.data(), std::min(block.size(), bytes - at));
+        context.queue.memcpy(static_cast<char*>(data(operand)) + at, block.data(), std::min(block.size(), bytes - at));
       context.wait();  // before the block is filled again
     }
     context.wait();
@@ -131,11 +131,15 @@ Workbench::~Workbench() {
   for (void* operand : operands_) context_.pool.give_back(operand);
 }
 
+std::size_t Workbench::shift() const { return context_.info.is_cpu() ? 16 : 0; }
+
+void* Workbench::data(int operand) const { return static_cast<char*>(operands_[operand]) + shift(); }
+
 Problem Workbench::problem(const TuneProblem& t) const {
   Problem p = make_problem(t);
-  p.a.data = operands_[0];
-  p.b.data = operands_[1];
-  p.d.data = operands_[2];
+  p.a.data = data(0);
+  p.b.data = data(1);
+  p.d.data = data(2);
   return p;
 }
 
