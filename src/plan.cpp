@@ -163,7 +163,8 @@ constexpr double worth_asking = 1e5;
 /// What this thread asked last: a product in a loop asks the same again and again.
 struct Remembered {
   Shape shape;
-  const void* device = nullptr;
+  std::string device;
+  int cores = 0;
   std::uint64_t generation = 0;
   int kind = -1;
   bool host = false;
@@ -178,8 +179,8 @@ bool host_chosen(const Problem& p, const DeviceInfo& device) {
   Remembered& r =
       remembered[(static_cast<std::size_t>(p.m) * 31 + static_cast<std::size_t>(p.n) * 7 + static_cast<std::size_t>(p.k)) % count];
   const std::uint64_t generation = tuning_generation();
-  if (r.kind != kind || r.shape != shape || r.device != &device || r.generation != generation)
-    r = {shape, &device, generation, kind, which(p, device, Records::all).kernel == host::name};
+  if (r.kind != kind || r.shape != shape || r.generation != generation || r.cores != device.compute_units || r.device != device.fingerprint)
+    r = {shape, device.fingerprint, device.compute_units, generation, kind, which(p, device, Records::all).kernel == host::name};
   return r.host;
 }
 
