@@ -77,9 +77,10 @@ Named which(const Problem& p, const DeviceInfo& device, Records records) {
   if (!match || !able(match->kernel, p, device)) return {rule, nullptr};
   // Where the host path hands over hangs on the number of cores, which a sister device need not have.
   if (match->source == RecordSource::shipped_architecture && (rule == host::name || match->kernel == host::name)) return {rule, nullptr};
-  // A record that was not measured beside the host path says nothing about it.
-  const bool counts =
-      match->fastest ? !match->instead_of.empty() || match->shape == shape_of(p) : rule != host::name && match->kernel != host::name;
+  // A record that does not say whether it was measured beside the others says nothing of the host path, and of the rule's kernel only
+  // where that has a record, too (of which the faster was looked up).
+  const bool counts = match->fastest ? !match->instead_of.empty() || match->shape == shape_of(p)
+                                     : rule != host::name && match->kernel != host::name && find(p, device, records, rule);
   return counts ? Named{match->kernel, match} : Named{rule, nullptr};
 }
 
