@@ -3,7 +3,6 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -50,7 +49,7 @@ struct DLManagedTensorVersioned {
   DLTensor tensor;
 };
 
-constexpr std::int32_t on_cpu = 1, on_oneapi = 14;
+constexpr std::int32_t on_cpu = 1, on_cuda = 2, on_rocm = 10, on_oneapi = 14;
 constexpr std::uint64_t flag_read_only = 1, flag_copied = 2;
 constexpr const char *plain_name = "dltensor", *versioned_name = "dltensor_versioned";
 constexpr int most_dimensions = 32;
@@ -111,11 +110,18 @@ void drop_capsule(PyObject* capsule, const char* name) {
   managed->deleter(managed);
 }
 
+/// Other libraries call a GPU by the number that its own runtime gives it, and an Intel one by its place among SYCL's devices.
 std::pair<int, int> device_of(Context& context) {
   if (context.device().is_cpu()) return {on_cpu, 0};
-  const auto all = sycl::device::get_devices();
-  const auto found = std::find(all.begin(), all.end(), context.state().queue.get_device());
-  return {on_oneapi, static_cast<int>(found - all.begin())};
+  const std::string& backend = context.device().backend;
+  const int type = backend == "cuda" ? on_cuda : backend == "hip" ? on_rocm : on_oneapi;
+  const sycl::device wanted = context.state().queue.get_device();
+  int number = 0;
+  for (const sycl::device& device : sycl::device::get_devices()) {
+    if (device == wanted) break;
+    if (type == on_oneapi || device.get_backend() == wanted.get_backend()) ++number;
+  }
+  return {type, number};
 }
 
 DLTensor tensor_of(PyArrayObject* array, const DLDevice& device, Export& sizes) {
@@ -223,7 +229,8 @@ void bind_dlpack(nb::module_& m) {
   m.def(
       "dlpack_device", [](nb::handle device) { return device_of(context_from(device)); }, "device"_a.none(),
       nb::sig("def dlpack_device(device: Device | str | None) -> tuple[int, int]"),
-      "(1, 0) for the processor, whose memory every library reads; (14, position among SYCL's devices) for others");
+      "(1, 0) for the processor, whose memory every library reads; (2, number) for CUDA's devices, (10, number) for ROCm's; (14, position "
+      "among SYCL's devices) for others");
   m.def("to_dlpack", &to_dlpack, "array"_a, "device"_a, "versioned"_a, "copied"_a,
         nb::sig("def to_dlpack(array: NDArray[Any], device: tuple[int, int], versioned: bool, copied: bool) -> Any"),
         "A DLPack capsule of the array's memory.");

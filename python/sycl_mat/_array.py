@@ -177,7 +177,7 @@ class Array(_core.ArrayBase):
 
     def __dlpack_device__(self) -> tuple[int, int]:
         kind, number = _core.dlpack_device(self._device)
-        return int(kind), int(number)
+        return dlpack_kind(int(kind), self.memory), int(number)
 
     def __dlpack__(
         self,
@@ -223,6 +223,13 @@ class Array(_core.ArrayBase):
 
 
 # ---- copies ------------------------------------------------------------------------------------------------------------------------
+
+
+def dlpack_kind(device: int, memory: str) -> int:
+    """DLPack's number of memory of a device whose own number is `device`."""
+    if memory == "system":
+        return 1
+    return {(2, "host"): 3, (2, "shared"): 13, (10, "host"): 11}.get((device, memory), device)
 
 
 def download(view: Ndarray, device: Device) -> Ndarray:

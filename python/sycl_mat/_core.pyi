@@ -340,7 +340,7 @@ def wait(device: Device | str | None) -> None:
 
 def dlpack_device(device: Device | str | None) -> tuple[int, int]:
     """
-    (1, 0) for the processor, whose memory every library reads; (14, position among SYCL's devices) for others
+    (1, 0) for the processor, whose memory every library reads; (2, number) for CUDA's devices, (10, number) for ROCm's; (14, position among SYCL's devices) for others
     """
 
 def to_dlpack(array: NDArray[Any], device: tuple[int, int], versioned: bool, copied: bool) -> Any:

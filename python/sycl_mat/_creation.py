@@ -21,7 +21,8 @@ MemoryName = Literal["device", "shared", "host"]
 _NAMES = ("float32", "float64", "float16", "bfloat16", "int8", "int32")
 #: DLPack's numbers of memory that the processor reads: ordinary, and pinned by CUDA or ROCm.
 _DLPACK_HOST = (1, 3, 11)
-_DLPACK_ONEAPI = 14
+#: … and of memory that the runtime of a GPU knows: CUDA's, ROCm's, CUDA's managed, SYCL's.
+_DLPACK_DEVICE = (2, 10, 13, 14)
 
 
 def _check_dtype(dtype: DTypeLike) -> np.dtype[Any]:
@@ -41,15 +42,19 @@ def _import_dlpack(x: Any) -> Ndarray:
     return array
 
 
-def _finish_torch(x: Any) -> None:
-    """PyTorch's queue, whose work on this tensor DLPack says nothing of."""
-    torch = sys.modules.get("torch")
+def _finish_work_on(x: Any) -> None:
+    """Other libraries' queues, whose work on this array DLPack says nothing of that would help here."""
+    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
     if torch is not None and isinstance(x, torch.Tensor):
-        torch.xpu.current_stream(x.device).synchronize()
+        (torch.cuda if x.device.type == "cuda" else torch.xpu).current_stream(x.device).synchronize()
+    elif cupy is not None and isinstance(x, cupy.ndarray):
+        cupy.cuda.get_current_stream().synchronize()
+    elif callable(wait := getattr(x, "block_until_ready", None)):  # JAX
+        wait()
 
 
-def _from_oneapi(x: Any) -> Array:
-    _finish_torch(x)
+def _from_gpu(x: Any) -> Array:
+    _finish_work_on(x)
     view = _import_dlpack(x)
     device = _core.device_of_pointer(view.ctypes.data) if view.size else _core.current_device(None)
     if device is None:
@@ -106,8 +111,8 @@ def as_operand(x: Any) -> Any:
         return _from_usm(x)
     if hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__"):
         kind = int(x.__dlpack_device__()[0])
-        if kind == _DLPACK_ONEAPI:
-            return _from_oneapi(x)
+        if kind in _DLPACK_DEVICE:
+            return _from_gpu(x)
         if kind in _DLPACK_HOST:
             try:
                 return _import_dlpack(x)
@@ -125,8 +130,8 @@ def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = Non
     kind = int(x.__dlpack_device__()[0])
     if isinstance(x, Array):
         array = x
-    elif kind == _DLPACK_ONEAPI:
-        array = _from_oneapi(x)
+    elif kind in _DLPACK_DEVICE:
+        array = _from_gpu(x)
     elif kind in _DLPACK_HOST:
         view = _import_dlpack(x)
         _check_dtype(view.dtype)
@@ -138,7 +143,7 @@ def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = Non
         _core.adopt(view, target)
         array = Array._over(view, target)
     else:
-        raise BufferError(f"DLPack device type {kind} is neither the processor's nor SYCL's")
+        raise BufferError(f"DLPack device type {kind} is neither the processor's nor one of a GPU that SYCL knows")
     _check_dtype(array.dtype)
     target = array.device if device is None else _core.current_device(device)
     if target.selector == array.device.selector and not copy:

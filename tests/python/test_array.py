@@ -10,6 +10,7 @@ import pytest
 
 import sycl_mat
 from oracle import assert_product, small_integers
+from sycl_mat import _array
 
 FLOATS = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16]
 MEMORY = ["device", "shared", "host"]
@@ -444,6 +445,44 @@ class TestDlpack:
         assert copied._view.ctypes.data != array._view.ctypes.data
         np.testing.assert_array_equal(copied.numpy(), source)
 
+    @pytest.mark.parametrize("kind", [2, 10, 13, 14])
+    def test_memory_of_a_gpu_is_known_by_its_pointer(self, kind: int, random: np.random.Generator) -> None:
+        a = random.random((40, 30), np.float32)
+        array = sycl_mat.asarray(a)
+
+        class OnGpu(_Dlpack):
+            waited = 0
+
+            def __dlpack_device__(self) -> Any:
+                return kind, 0
+
+            def block_until_ready(self) -> None:
+                self.waited += 1
+
+        source: Any = OnGpu(array)
+        other = sycl_mat.from_dlpack(source)
+        assert other._view.ctypes.data == array._view.ctypes.data
+        assert other.device.selector == array.device.selector
+        assert source.waited == 1
+        product = sycl_mat.matmul(Dlpack(array), array.T)
+        assert_product(sycl_mat.matmul(source, array.T).numpy(), a, a.T)
+        np.testing.assert_array_equal(np.asarray(product), sycl_mat.matmul(source, array.T).numpy())
+        assert source.waited == 3
+
+    def test_memory_of_a_gpu_that_nobody_knows(self, values: Any) -> None:
+        class Elsewhere(_Dlpack):
+            def __dlpack_device__(self) -> Any:
+                return 2, 0
+
+        with pytest.raises(sycl_mat.UnsupportedError, match="belongs to"):
+            sycl_mat.from_dlpack(Elsewhere(values))
+
+    def test_numbers_of_memory(self) -> None:
+        assert [_array.dlpack_kind(2, memory) for memory in ("device", "shared", "host", "system")] == [2, 13, 3, 1]
+        assert [_array.dlpack_kind(10, memory) for memory in ("device", "host")] == [10, 11]
+        assert {_array.dlpack_kind(14, memory) for memory in ("device", "shared", "host")} == {14}
+        assert _array.dlpack_kind(1, "shared") == 1
+
     def test_from_numpy_without_a_copy(self, values: Any) -> None:
         array = sycl_mat.from_dlpack(values)
         if not array.device.usm_system:
@@ -499,15 +538,15 @@ class TestDlpack:
         with pytest.raises(sycl_mat.UnsupportedError, match="int64"):
             sycl_mat.from_dlpack(np.ones(3, np.int64))
 
-        class Cuda:
+        class OpenCl:
             def __dlpack_device__(self) -> tuple[int, int]:
-                return 2, 0
+                return 4, 0
 
             def __dlpack__(self, **rest: Any) -> Any:
                 raise AssertionError
 
-        with pytest.raises(BufferError, match="device type 2"):
-            sycl_mat.from_dlpack(Cuda())
+        with pytest.raises(BufferError, match="device type 4"):
+            sycl_mat.from_dlpack(OpenCl())
 
     def test_torch(self, values: Any) -> None:
         torch = pytest.importorskip("torch")
