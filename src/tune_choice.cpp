@@ -89,11 +89,15 @@ TuneOutcome outcome_of(const std::vector<Contender>& contenders, std::string_vie
   if (best == now || out.gain < 1 + std::max(least_gain, 3 * out.noise)) {
     // Nothing better: the present choice stays, and is recorded as measured, so that a neighbouring class's record does not displace it.
     const Contender* keep = now ? now : best;
+    // A record that the defaults are as fast as has lost its reason.
+    const bool dropped = now && standard && now != standard && standard->ratio <= now->ratio && standard->least <= now->least;
+    if (dropped) keep = standard;
     out.best = keep->params;
     out.best_gflops = gflops(keep);
     std::snprintf(text, sizeof text,
                   best == keep ? "the present constants stay" : "the present constants stay (the best other was %+.1f %%, noise %.1f %%)",
                   (out.gain - 1) * 100, out.noise * 100);
+    if (dropped) std::snprintf(text, sizeof text, "the defaults are as fast as the present constants, and take their place");
     out.gain = 1;
   } else {
     out.improved = true;
@@ -126,7 +130,14 @@ void mark_fastest(std::span<TuneOutcome> outcomes, const std::vector<Contender>&
       ours.emplace_back(&outcome, c);
   }
   if (ours.empty()) return;
-  const auto present = std::find_if(ours.begin(), ours.end(), [&](const auto& o) { return o.first->kernel == name_of(contenders[0]); });
+  const auto of = [&](std::string_view kernel) {
+    return std::find_if(ours.begin(), ours.end(), [&](const auto& o) { return o.first->kernel == kernel; });
+  };
+  auto present = of(name_of(contenders[0]));
+  // A record's choice that the rule's is as fast as has lost its reason.
+  if (const auto usual = of(rule); present != ours.end() && usual != ours.end() && usual->second->ratio <= present->second->ratio &&
+                                   usual->second->least <= present->second->least)
+    present = usual;
   const auto best =
       std::min_element(ours.begin(), ours.end(), [](const auto& x, const auto& y) { return x.second->ratio < y.second->ratio; });
   const auto winner = present == ours.end() || beats(*best->second, *present->second) ? best : present;

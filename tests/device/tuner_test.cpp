@@ -158,6 +158,20 @@ TEST(Fastest, OnlyBeyondTheNoise) {
   EXPECT_EQ(record.fastest, true);
 }
 
+TEST(Outcome, ARecordThatTheDefaultsAreAsFastAsIsDropped) {
+  const Params defaults = PackParams{}, present = PackParams{.mr = 4};
+  std::vector<Contender> contenders{contender_of("packed", present), contender_of("packed", defaults)};
+  const auto best = [&](double ratio) {
+    contenders[0].least = 1;
+    contenders[1].ratio = contenders[1].least = ratio;
+    contenders[1].noise = 0.01;
+    return outcome_of(contenders, "packed", defaults, present, {64, 64, 64}, 1e9).best;
+  };
+  EXPECT_EQ(best(0.5), defaults);
+  EXPECT_EQ(best(0.995), defaults) << "not beyond the noise, but no reason to keep the record";
+  EXPECT_EQ(best(1.005), present);
+}
+
 TEST(TuneSpace, HoldsOnlySetsThatThePlannerTakes) {
   for (const char* name : {"tiled", "packed"}) {
     const Kernel& kernel = find_kernel(name);
