@@ -9,7 +9,7 @@ array([[3., 3., 3., 3.],
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as _numpy  # noqa: F401  (first, so that where it is missing Python itself says so)
+import numpy as _numpy  # first, so that where it is missing Python itself says so
 
 from . import _runtime
 

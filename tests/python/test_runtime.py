@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -70,3 +71,10 @@ def test_a_missing_runtime_is_explained() -> None:
 
 def test_the_pinned_runtime_is_installed_once() -> None:
     assert len({distribution.version for distribution in importlib.metadata.distributions(name="intel-sycl-rt")}) == 1
+
+
+def test_missing_numpy_is_named() -> None:
+    code = "import sys; sys.modules['numpy'] = None; import sycl_mat"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "numpy" in done.stderr.splitlines()[-1]
