@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ._array import Array
 from ._creation import as_operand
-from ._products import check_kernel_type, promote
+from ._operands import check_kernel_type, promote
 
 #: unit roundoff of the accumulator
 _ROUNDOFF = {"float32": 2.0**-24, "float64": 2.0**-53, "float16": 2.0**-24, "bfloat16": 2.0**-24}

@@ -15,15 +15,30 @@ from . import _core
 from ._array import Array as DeviceArray
 from ._core import Device, PackParams, TileOptions, TileParams
 from ._creation import as_operand
+from ._operands import (
+    Shape,
+    accumulator,
+    as_array,
+    check_kernel_type,
+    check_out,
+    empty,
+    matrices,
+    overrides_ufuncs,
+    plain,
+    promote,
+    result_type,
+    store,
+    transposed,
+    usable,
+    wrap,
+)
 from ._place import Event, Place, place_of
-from .errors import DimensionError, SizeError, UnsupportedError
+from .errors import SizeError, UnsupportedError
 
 Array = NDArray[Any]
 DeviceLike = Device | str | None
 ParamsLike = TileParams | PackParams | tuple[TileParams, TileOptions] | None
 ActivationName = Literal["relu", "gelu", "sigmoid", "tanh", "silu"]
-
-_FLOATS = ("float32", "float64", "float16", "bfloat16")
 
 
 class _Options(NamedTuple):
@@ -41,99 +56,6 @@ class _Options(NamedTuple):
         return all(value is None for value in self)
 
 
-def _overrides_ufuncs(x: object) -> bool:
-    """Whether NumPy would hand the whole product to this operand."""
-    method = getattr(type(x), "__array_ufunc__", np.ndarray.__array_ufunc__)
-    return method is not np.ndarray.__array_ufunc__
-
-
-def _as_array(x: Any, name: str) -> Array:
-    array: Array = x._view if isinstance(x, DeviceArray) else np.asarray(x)
-    if array.dtype == object:
-        raise UnsupportedError(f"{name} is an array of Python objects, for which there is no kernel")
-    if array.ndim == 0:
-        raise DimensionError(f"Dimension Error: {name} is a scalar; a product wants at least one dimension (use * for scalars).")
-    return array
-
-
-def promote(*types: np.dtype[Any]) -> np.dtype[Any]:
-    """NumPy's common type, in native byte order. Raises UnsupportedError where there is none or no kernel has it."""
-    try:
-        common: np.dtype[Any] = np.result_type(*types).newbyteorder("=")
-    except TypeError as error:
-        raise UnsupportedError(f"there is no common type of {', '.join(map(str, types))}") from error
-    return common
-
-
-def check_kernel_type(common: np.dtype[Any]) -> None:
-    if common.name in _FLOATS or common.name == "int8":
-        return
-    hint = ""
-    if common.kind in "iub":
-        hint = ": convert the operands, for example with .astype(numpy.float64), exact for integers below 2**53"
-    elif common.kind == "c":
-        hint = ": multiply real and imaginary parts"
-    raise UnsupportedError(f"there is no kernel for {common}{hint}")
-
-
-def _result_type(common: np.dtype[Any]) -> np.dtype[Any]:
-    return np.dtype(np.int32) if common == np.int8 else common
-
-
-def _accumulator(common: np.dtype[Any]) -> np.dtype[Any]:
-    if common == np.int8:
-        return np.dtype(np.int32)
-    return common if common == np.float64 else np.dtype(np.float32)
-
-
-def _plain(array: Array, dtype: np.dtype[Any]) -> Array:
-    """The array in this type, native, aligned, with strides of whole elements: itself where it is that already."""
-    if array.dtype != dtype or not array.dtype.isnative:
-        return array.astype(dtype)
-    if not array.flags.aligned or any(stride % array.itemsize for stride in array.strides):
-        copied: Array = array.copy()
-        return copied
-    return array
-
-
-def _usable(out: Array, dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:
-    """Whether kernels can write `out` as it is."""
-    return (
-        out.dtype == dtype
-        and out.dtype.isnative
-        and out.shape == shape
-        and bool(out.flags.aligned)
-        and not any(stride % out.itemsize for stride in out.strides)
-        and not any(stride == 0 and extent > 1 for stride, extent in zip(out.strides, out.shape, strict=True))
-    )
-
-
-def _check_out(out: object, dtype: np.dtype[Any]) -> Array:
-    if isinstance(out, tuple) and len(out) == 1:
-        out = out[0]
-    if not isinstance(out, np.ndarray):
-        raise TypeError("return arrays must be of ArrayType")
-    if not out.flags.writeable:
-        raise ValueError("output array is read-only")
-    if not np.can_cast(dtype, out.dtype, "same_kind"):
-        raise TypeError(f"Cannot cast ufunc 'matmul' output from {dtype!r} to {out.dtype!r} with casting rule 'same_kind'")
-    return out
-
-
-def _store(out: Array, result: Array) -> None:
-    try:
-        np.copyto(out, result, casting="same_kind")
-    except ValueError:
-        raise SizeError(f"Size Error: non-broadcastable output operand: the result is {result.shape}, out is {out.shape}.") from None
-
-
-def _empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    try:
-        return np.empty(shape, dtype)
-    except ValueError as error:
-        raise SizeError(f"Size Error: a result of shape {shape} is larger than memory can be addressed ({error}).") from None
-
-
 def _vector(array: Array, dtype: np.dtype[Any]) -> Array:
     return np.ascontiguousarray(array, dtype)
 
@@ -141,73 +63,13 @@ def _vector(array: Array, dtype: np.dtype[Any]) -> Array:
 class _Host:
     """Where a product's result is made and its operands are converted, if no operand lives on a device."""
 
-    plain = staticmethod(_plain)
+    plain = staticmethod(plain)
     vector = staticmethod(_vector)
-    empty = staticmethod(_empty)
-    store = staticmethod(_store)
+    empty = staticmethod(empty)
+    store = staticmethod(store)
 
 
 _Place = _Host | Place
-
-
-def _transposed(array: Array, wanted: bool) -> Array:
-    return array.swapaxes(-1, -2) if wanted and array.ndim > 1 else array
-
-
-class _Shape(NamedTuple):
-    """The result's shape as matrices, and which of its last two axes the caller's vectors do not have."""
-
-    full: tuple[int, ...]
-    a_is_vector: bool
-    b_is_vector: bool
-
-    @property
-    def reduced(self) -> tuple[int, ...]:
-        batch, (rows, cols) = self.full[:-2], self.full[-2:]
-        return (*batch, *(() if self.a_is_vector else (rows,)), *(() if self.b_is_vector else (cols,)))
-
-    def expand(self, array: Array) -> Array:
-        """A view of an array of the reduced shape (or one that broadcasts to it) with the missing axes put in."""
-        if self.b_is_vector:
-            array = array[..., np.newaxis]
-        if self.a_is_vector:
-            array = array[..., np.newaxis, :]
-        return array
-
-
-def _matrices(a: Array, b: Array) -> tuple[Array, Array, _Shape]:
-    a_is_vector, b_is_vector = a.ndim == 1, b.ndim == 1
-    if a_is_vector:
-        a = a[np.newaxis, :]
-    if b_is_vector:
-        b = b[:, np.newaxis]
-    if a.shape[-1] != b.shape[-2]:
-        raise SizeError(
-            f"Size Error: the columns of a and the rows of b differ: {a.shape} and {b.shape} ({b.shape[-2]} is not {a.shape[-1]})."
-        )
-    try:
-        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    except ValueError:
-        raise SizeError(f"Size Error: the stacks {a.shape} and {b.shape} could not be broadcast together.") from None
-    return a, b, _Shape((*batch, a.shape[-2], b.shape[-1]), a_is_vector, b_is_vector)
-
-
-def _wrap(result: Any, a: Any, b: Any, out: Any) -> Any:
-    """What NumPy's ufuncs do for subclasses: the operand of the highest priority decides what the result becomes."""
-    if out is not None:
-        return out[0] if isinstance(out, tuple) else out
-    scalar = result.ndim == 0
-    candidates = [x for x in (a, b) if type(x) is not np.ndarray and hasattr(x, "__array_wrap__") and not isinstance(x, np.generic)]
-    if not candidates:
-        return result[()] if scalar else result
-    best = max(candidates, key=lambda x: float(getattr(x, "__array_priority__", 0.0)))
-    context = (np.matmul, (a, b), 0)
-    if int(np.__version__.split(".")[0]) >= 2:
-        try:
-            return best.__array_wrap__(result, context, scalar)
-        except TypeError:
-            pass
-    return best.__array_wrap__(result, context)
 
 
 def matmul_any(
@@ -227,7 +89,7 @@ def matmul_any(
     options = _Options(device, kernel, params, backend, precision, max_device_memory)
     a, b = as_operand(a), as_operand(b)
     place = place_of({"a": a, "b": b, "out": out}, device)
-    if place is None and any(map(_overrides_ufuncs, (a, b, out))):
+    if place is None and any(map(overrides_ufuncs, (a, b, out))):
         if not options.nothing_forced or transpose_a or transpose_b:
             raise UnsupportedError("an operand that computes its own products takes no options")
         return np.matmul(a, b) if out is None else np.matmul(a, b, out=out)
@@ -249,7 +111,7 @@ class _Call(NamedTuple):
     bias_axis: int
     activation: str
     options: _Options
-    shape: _Shape
+    shape: Shape
     out: Array | None  # still to be filled from `result`; None: `result` is a view of the caller's array, or new
     place: _Place
 
@@ -260,7 +122,7 @@ class _Call(NamedTuple):
         )
 
 
-def _bias(bias: Array, shape: _Shape, dtype: np.dtype[Any], place: _Place) -> tuple[Array, int]:
+def _bias(bias: Array, shape: Shape, dtype: np.dtype[Any], place: _Place) -> tuple[Array, int]:
     """The bias as a dense vector, and the axis of the result along which it runs (0 rows, 1 columns)."""
     rows, cols = shape.full[-2:]
     full = shape.expand(bias) if bias.ndim > 0 else bias
@@ -297,21 +159,21 @@ def _prepare(
     if isinstance(out, DeviceArray):
         out = out._view
     c, bias = _optional(c), _optional(bias)
-    a, b, shape = _matrices(_transposed(_as_array(left, "a"), transpose_a), _transposed(_as_array(right, "b"), transpose_b))
+    a, b, shape = matrices(transposed(as_array(left, "a"), transpose_a), transposed(as_array(right, "b"), transpose_b))
     common = promote(a.dtype, b.dtype)
     check_kernel_type(common)
     read_c = c is not None and beta != 0
     if read_c or bias is not None:
         # C and the bias take part in the sum, so they take part in NumPy's choice of its type.
-        wide = _result_type(common)
+        wide = result_type(common)
         if read_c and c is not None:
             wide = promote(wide, c.dtype)
-        if bias is not None and not np.can_cast(bias.dtype, _accumulator(common)):
+        if bias is not None and not np.can_cast(bias.dtype, accumulator(common)):
             wide = promote(wide, bias.dtype)
-        if wide != _result_type(common):
+        if wide != result_type(common):
             common = wide
             check_kernel_type(common)
-    dtype = _result_type(common)
+    dtype = result_type(common)
     a, b = place.plain(a, common), place.plain(b, common)
 
     expanded_c = None
@@ -323,22 +185,22 @@ def _prepare(
         expanded_c = place.plain(expanded_c, dtype) if read_c else None
     bias_axis = 1
     if bias is not None:
-        bias, bias_axis = _bias(bias, shape, _accumulator(common), place)
+        bias, bias_axis = _bias(bias, shape, accumulator(common), place)
 
     target = None
     if out is not None:
-        target = _check_out(out, dtype)
+        target = check_out(out, dtype)
         inputs = [a, b, *([bias] if bias is not None else [])]
         if expanded_c is not None and not _same_memory(expanded_c, shape, target):
             inputs.append(expanded_c)
-        if _usable(target, dtype, shape.reduced) and not any(np.may_share_memory(x, target) for x in inputs):
+        if usable(target, dtype, shape.reduced) and not any(np.may_share_memory(x, target) for x in inputs):
             direct = shape.expand(target.view(np.ndarray))
             return _Call(a, b, expanded_c, direct, alpha, beta, bias, bias_axis, activation or "none", options, shape, None, place)
     result = place.empty(shape.full, dtype)
     return _Call(a, b, expanded_c, result, alpha, beta, bias, bias_axis, activation or "none", options, shape, target, place)
 
 
-def _same_memory(c: Array, shape: _Shape, target: Array) -> bool:
+def _same_memory(c: Array, shape: Shape, target: Array) -> bool:
     """Whether C and the result are the same elements in the same places: then the kernel may update in place."""
     if target.shape != shape.reduced or target.dtype != c.dtype:
         return False
@@ -359,7 +221,7 @@ def _finish(call: _Call, a: Any, b: Any, out: Any) -> Any:
         call.place.store(call.out, result)
     if out is None and isinstance(call.place, Place):
         return DeviceArray._over(result, call.place.device)
-    return _wrap(result, a, b, out)
+    return wrap(result, a, b, out)
 
 
 def gemm(

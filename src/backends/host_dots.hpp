@@ -7,29 +7,37 @@ namespace {
 template <class T, int R, int F>
 void dots_of(const Dots<T>& x, index_t i) {
   using Vector = Vec<T>;
-  typename Vector::Type sum[R][F];
-#pragma GCC unroll 16
-  for (int r = 0; r < R; ++r)
-#pragma GCC unroll 16
-    for (int f = 0; f < F; ++f) sum[r][f] = Vector::splat(0);
+  T total[R][F] = {};
   const T* row = x.rows + i * x.row_ld;
+  for (index_t begin = 0; begin < x.k; begin += longest_sum) {
+    const index_t end = x.k - begin < longest_sum ? x.k : begin + longest_sum;
+    typename Vector::Type sum[R][F];
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 16
+      for (int f = 0; f < F; ++f) sum[r][f] = Vector::splat(0);
 #pragma GCC unroll 1
-  for (index_t p = 0; p < x.k; p += Vector::width) {
-    const auto mask = Vector::mask(x.k - p < Vector::width ? int(x.k - p) : Vector::width);
-    typename Vector::Type other[F];
+    for (index_t p = begin; p < end; p += Vector::width) {
+      const auto mask = Vector::mask(end - p < Vector::width ? int(end - p) : Vector::width);
+      typename Vector::Type other[F];
 #pragma GCC unroll 16
-    for (int f = 0; f < F; ++f) other[f] = Vector::load_some(x.others + f * x.other_ld + p, mask);
+      for (int f = 0; f < F; ++f) other[f] = Vector::load_some(x.others + f * x.other_ld + p, mask);
 #pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) {
-      const typename Vector::Type v = Vector::load_some(row + r * x.row_ld + p, mask);
+      for (int r = 0; r < R; ++r) {
+        const typename Vector::Type v = Vector::load_some(row + r * x.row_ld + p, mask);
 #pragma GCC unroll 16
-      for (int f = 0; f < F; ++f) sum[r][f] = Vector::multiply_add(v, other[f], sum[r][f]);
+        for (int f = 0; f < F; ++f) sum[r][f] = Vector::multiply_add(v, other[f], sum[r][f]);
+      }
     }
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 16
+      for (int f = 0; f < F; ++f) total[r][f] += Vector::sum(sum[r][f]);
   }
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 16
-    for (int f = 0; f < F; ++f) x.d[(i + r) * x.d_row + f * x.d_other] = Vector::sum(sum[r][f]);
+    for (int f = 0; f < F; ++f) x.d[(i + r) * x.d_row + f * x.d_other] = total[r][f];
 }
 
 template <class T, int F>

@@ -26,10 +26,6 @@ Params defaults(const Problem&, const DeviceInfo&) { return std::monostate{}; }
 
 index_t up(index_t a, index_t b) { return (a + b - 1) / b; }
 
-/// A sum of a part of K meets the others only when it is complete: the error then grows with the longest part and the number of parts,
-/// not with K (at K = 10⁷ and positive operands: 3·10⁻³ without).
-constexpr index_t longest_sum = 1 << 14;
-
 Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, const Params& params) {
   if (!std::holds_alternative<std::monostate>(params)) throw ParamsError("skinny has no constants to choose");
   const int side = side_of(p), few = static_cast<int>(side == 0 ? p.m : p.n), width = vector_elements(device, p.accumulator);

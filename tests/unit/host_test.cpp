@@ -84,7 +84,7 @@ TEST(Host, DotsOfEveryInstructionSet) {
     SCOPED_TRACE(isa->name);
     for (index_t count : {1, 3, 4, 5, 13})
       for (index_t few = 1; few <= most_dots; ++few)
-        for (index_t k : {0, 1, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 100}) {
+        for (index_t k : {0, 1, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 100, 16389}) {
           check_dots<float>(isa->dots_f32, count, few, k);
           check_dots<double>(isa->dots_f64, count, few, k);
         }
