@@ -1,0 +1,299 @@
+// The consumers of tf32x3: they multiply what the producers brought, add up the parts of shared tiles, and write D.
+//
+// To be included where Pages, split and the constants are known.
+#pragma once
+
+#include "tile_shares.hpp"
+
+namespace sycl_mat {
+
+/// A consumer's part: of 64 columns each, TILE_ROWS / 2 sums.
+constexpr int column_blocks = group_cols / 64, block_sums = TILE_ROWS / 2, sums_count = column_blocks * block_sums;
+
+/// Eight pairs of neighbouring columns of B at k = t, t + 4, …; `from` is this lane's place in a page of B, for the first of them.
+INLINE int place_in_b(int group, int warp, int lane) {
+  const int g = lane / 4, t = lane % 4, col = group * group_cols + warp * 16 + 2 * g;
+  int from = TRANS_B ? col * b_line_bytes + g * 16 + t * 4 : t * b_line_bytes + (col / 4 ^ 2 * t) * 16 + col % 4 * 4;
+  asm("" : "+r"(from));  // in one register, rather than its parts in many
+  return from;
+}
+INLINE void read_b(const char* b, int from, float (&pairs)[8][2]) {
+  if constexpr (TRANS_B) asm volatile("" : "+r"(from));  // or eight places would be computed before the loop and kept
+#pragma unroll
+  for (int f = 0; f < 8; ++f) {
+    if constexpr (TRANS_B) {
+      const char* at = b + (from ^ f * 16);
+      pairs[f][0] = *reinterpret_cast<const float*>(at);
+      pairs[f][1] = *reinterpret_cast<const float*>(at + b_line_bytes);
+    } else {
+      const auto v = *reinterpret_cast<const Vector<float, 2>*>(b + from + 4 * f * b_line_bytes);
+      pairs[f][0] = v[0];
+      pairs[f][1] = v[1];
+    }
+  }
+}
+
+/// sums += one stage: the small products first, then the big ones, in fresh accumulators.
+struct Fragments {
+  unsigned big[4][4], small[4][4];
+};
+INLINE void split_fragments(const float (&pairs)[8][2], Fragments& f) {
+  float least[2] = {1, 1};
+  unsigned lost = 0;
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      split(pairs[i][h], f.big[i / 2][i % 2 * 2 + h], f.small[i / 2][i % 2 * 2 + h]);
+      if constexpr (column_blocks == 1)
+        least[h] = smaller(least[h], pairs[i][h]);
+      else
+        lost |= lost_bits(pairs[i][h]);  // without a branch: it would need registers
+    }
+  if (column_blocks == 1 && smaller(least[0], least[1]) < keeps_all_bits) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) lost |= lost_bits(__builtin_bit_cast(float, f.big[i][j]) + __builtin_bit_cast(float, f.small[i][j]));
+  }
+  if (lost) f.small[0][0] = a_nan;
+}
+
+/// d ← the products of 64 columns and `rows` rows of a stage.
+template <int rows>
+INLINE void start_products(float (&d)[rows / 2], const Fragments& f, unsigned a) {
+  const auto big = swizzled_block(a), small = swizzled_block(a + a_bytes);
+  wgmma_fence();
+  wgmma<rows, false>(d, f.small[0], big);
+#pragma unroll
+  for (int i = 1; i < 4; ++i) wgmma<rows, true>(d, f.small[i], big + 2 * i);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) wgmma<rows, true>(d, f.big[i], small + 2 * i);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) wgmma<rows, true>(d, f.big[i], big + 2 * i);
+  wgmma_commit();
+}
+
+/// One element of D, in its own row and column.
+INLINE void write_one(float sum, index i, index j, const Matrices& of, const acc_t* bias, const Args& g) {
+  of.d[i * g.ldd + j] = epilogue(sum, i, j, of.c, bias, g);
+}
+
+/// The columns of a warp-group once more, with multiply-adds in the order of k: 8 columns and TILE_ROWS / 16 rows a work-item.
+INLINE void compute_again(const Matrices of, const Args& g, const acc_t* bias, index first_row, index first_col, int id) {
+  constexpr int rows = TILE_ROWS / 16, cols = 8;
+  const in_t *a[rows], *b[cols];
+  acc_t sums[rows][cols] = {};
+#pragma unroll
+  for (int i = 0; i < rows; ++i) a[i] = of.a + at_a(g, min(first_row + id / 8 + 16 * i, g.m - 1), 0);
+#pragma unroll
+  for (int j = 0; j < cols; ++j) b[j] = of.b + at_b(g, 0, min(first_col + id % 8 + 8 * j, g.n - 1));
+  for (index k = 0; k < g.k; ++k) {
+    acc_t x[rows], y[cols];
+#pragma unroll
+    for (int i = 0; i < rows; ++i) x[i] = *a[i], a[i] += TRANS_A ? g.lda : 1;
+#pragma unroll
+    for (int j = 0; j < cols; ++j) y[j] = *b[j], b[j] += TRANS_B ? 1 : g.ldb;
+#pragma unroll
+    for (int i = 0; i < rows; ++i)
+#pragma unroll
+      for (int j = 0; j < cols; ++j) sums[i][j] = multiply_add(x[i], y[j], sums[i][j]);
+  }
+#pragma unroll
+  for (int i = 0; i < rows; ++i)
+#pragma unroll
+    for (int j = 0; j < cols; ++j) {
+      const index row = first_row + id / 8 + 16 * i, col = first_col + id % 8 + 8 * j;
+      if (row < g.m && col < g.n) write_one(sums[i][j], SWAPPED ? col : row, SWAPPED ? row : col, of, bias, g);
+    }
+}
+
+/// Counters of arrivals for a shared tile and warp-group, and how many neighbouring blocks add up their parts first: so few that there are
+/// fewer counters than that.
+constexpr int counters_of_a_tile = 32;
+INLINE int neighbours(int parts) {
+  if (parts <= 8) return parts;
+  int together = 3;
+  while (together * together < parts) ++together;
+  return together;
+}
+
+struct Consumer {
+  const Args& g;
+  Matrices whole;
+  const acc_t* bias;
+  void* scratch;  // arrivals at each shared tile, for either warp-group; from g.scratch_stride on the parts
+
+  /// Adds up the parts of a shared tile: of many, first those of some neighbouring blocks, and then their sums. True for the block that
+  /// arrived last: `sums` is then complete.
+  INLINE bool combine(const Part& part, float (&sums)[sums_count]) const {
+    constexpr index part_size = TILE_ROWS * tile_cols;
+    const int id = fresh_thread_id() % 128, group = fresh_thread_id() / 128;
+    const Grid grid(g);
+    const unsigned stage = unsigned(part.tile) * unsigned(grid.stages);
+    const int first = grid.owner(stage), count = grid.owner(stage + unsigned(grid.stages) - 1) - first + 1, mine = block_id() - first;
+    // Two parts a block: one that lies inside a tile or ends it, one that begins a tile.
+    float* parts = static_cast<float*>(scratch) + g.scratch_stride;
+    const auto at = [&](int part) { return parts + (2 * (first + part) + (part == 0)) * part_size + (group * 128 + id) * 4; };
+    int* counters = static_cast<int*>(scratch) + (2 * part.tile + group) * counters_of_a_tile;
+    // Leaves the sums where part `to` belongs. True if all `expected` have then arrived at a counter.
+    const auto arrive = [&](int to, int counter, int expected) __attribute__((always_inline)) {
+      float* place = at(to);
+#pragma unroll
+      for (int i = 0; i < sums_count; i += 4) {
+        const Vector<float, 4> v = {sums[i], sums[i + 1], sums[i + 2], sums[i + 3]};
+        *reinterpret_cast<Vector<float, 4>*>(place + i * consumers) = v;
+      }
+      any_of_group(group, false);  // all of it is written
+      bool is_last = false;
+      if (id == 0) is_last = count_arrival(counters + counter) == expected - 1;
+      if (!any_of_group(group, is_last)) return false;
+      if (id == 0) counters[counter] = 0;
+      return true;
+    };
+    // In their order, `number` of them on their way at a time.
+    const auto add = [&](int part, int step, auto number) __attribute__((always_inline)) {
+      constexpr int ahead = decltype(number)::value;
+      Vector<float, 4> v[ahead][sums_count / 4];
+#pragma unroll
+      for (int p = 0; p < ahead; ++p)
+#pragma unroll
+        for (int i = 0; i < sums_count / 4; ++i) v[p][i] = load_from_others(at(part + p * step) + i * 4 * consumers);
+#pragma unroll
+      for (int p = 0; p < ahead; ++p)
+#pragma unroll
+        for (int i = 0; i < sums_count; ++i) sums[i] += v[p][i / 4][i % 4];
+    };
+    const auto add_all = [&](int from, int to, int step) __attribute__((always_inline)) {
+#pragma unroll
+      for (int i = 0; i < sums_count; ++i) sums[i] = 0;
+      int part = from;
+      if constexpr (sums_count <= 32)
+        for (; part + step < to; part += 2 * step) add(part, step, Number<2>{});
+      for (; part < to; part += step) add(part, step, Number<1>{});
+    };
+    const int together = neighbours(count), begin = mine / together * together, end = int(min(begin + together, count));
+    if (!arrive(mine, 1 + begin / together, end - begin)) return false;
+    if (end - begin == 2) {
+      add(2 * begin + 1 - mine, 0, Number<1>{});  // of two parts the order does not matter, and one is in registers
+    } else {
+      add_all(begin, end, 1);
+    }
+    if (together >= count) return true;
+    if (!arrive(begin, 0, (count + together - 1) / together)) return false;
+    add_all(0, count, together);
+    return true;
+  }
+
+  INLINE void write(const Part& part, const float (&sums)[sums_count]) const {
+    const int id = fresh_thread_id() % 128, group = fresh_thread_id() / 128;
+    const Place at = place_of(part.tile, Grid(g));
+    const Matrices of = matrices_at(at, whole, g);
+    const index first_col = at.col + group * group_cols;
+    const bool pairs_d = aligned_to(8, whole.d, g.ldd, g.d_inner, g.d_outer);  // stores of two
+    float probe = 0;                                                           // 0 · x is 0, or NaN where x is infinite or NaN
+#pragma unroll
+    for (int i = 0; i < sums_count; ++i) probe = multiply_add(sums[i], 0.0f, probe);
+    if (any_of_group(group, probe != 0)) {
+      for (int block = 0; block < column_blocks; ++block) compute_again(of, g, bias, at.row, first_col + block * 64, id);
+      return;
+    }
+    const int lane = id % 32;
+    const index first_row = at.row + lane % 4 * 2;
+    const index rows = SWAPPED ? g.n : g.m, columns = SWAPPED ? g.m : g.n;  // of D
+#pragma unroll
+    for (int block = 0; block < column_blocks; ++block) {
+      const index col = first_col + block * 64 + id / 32 * 16 + lane / 4 * 2;
+      if (col >= g.n) return;
+#pragma unroll
+      for (int j = 0; j < TILE_ROWS / 8; ++j)
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          // Two neighbours in a row of D: columns of the tile, or, swapped, its rows.
+          const float* sum = sums + block * block_sums + 4 * j;
+          const float left = sum[SWAPPED ? 2 * e : e], right = sum[SWAPPED ? 2 * e + 1 : e + 2];
+          const index row = SWAPPED ? col + e : first_row + 8 * j + e, column = SWAPPED ? first_row + 8 * j : col;
+          if (row >= rows || column >= columns) continue;
+          if (pairs_d && column + 1 < columns) {
+            const Vector<float, 2> pair = {epilogue(left, row, column, of.c, bias, g), epilogue(right, row, column + 1, of.c, bias, g)};
+            *reinterpret_cast<Vector<float, 2>*>(of.d + row * g.ldd + column) = pair;
+          } else {
+            write_one(left, row, column, of, bias, g);
+            if (column + 1 < columns) write_one(right, row, column + 1, of, bias, g);
+          }
+        }
+    }
+  }
+
+  INLINE void run(const char* first_page, unsigned pages) const {
+    Work work{Grid(g)};
+    const int parts = work.parts(Grid(g));
+    const int from = place_in_b(thread_id() / 128, thread_id() / 32 % 4, lane_id());
+    int slot = 0, parity = 0;
+    for (int i = 0; i < same_in_warp(parts); ++i) {
+      const Part part = work.next(Grid(g));
+      float sums[sums_count];
+#pragma unroll
+      for (int i = 0; i < sums_count; ++i) sums[i] = 0;
+      const auto wait_for_stage = [&](int slot, int parity) __attribute__((always_inline)) {
+        phase_wait(full(pages, slot), parity);
+        stores_to_wgmma();
+      };
+      const auto read = [&](int block, Fragments& into) __attribute__((always_inline)) {
+        float pairs[8][2];
+        read_b(first_page + slot * page_bytes + 2 * a_bytes + block * (TRANS_B ? 64 * b_line_bytes : 256), from, pairs);
+        split_fragments(pairs, into);
+      };
+      if constexpr (column_blocks == 1) {
+        // While a stage's products run, the next stage's B is read and split: between two stages there are only the sums to add up.
+        Fragments even, odd;
+        const auto compute = [&](const Fragments& present, Fragments& next, bool more) __attribute__((always_inline)) {
+          float d[block_sums];
+          start_products<TILE_ROWS>(d, present, pages + slot * page_bytes);
+          const int used = slot;
+          if (++slot == STAGES) slot = 0, parity ^= 1;
+          if (more) {
+            wait_for_stage(slot, parity);
+            read(0, next);
+          }
+          wgmma_wait();
+          phase_arrive(empty(pages, used));
+#pragma unroll
+          for (int i = 0; i < sums_count; ++i) sums[i] += d[i];
+        };
+        if (part.begin < part.end) {
+          wait_for_stage(slot, parity);
+          read(0, even);
+        }
+        for (int left = part.end - part.begin; left > 0; left -= 2) {
+          compute(even, odd, left > 1);
+          if (left == 1) break;
+          compute(odd, even, left > 2);
+        }
+      } else {
+        // Registers hold 64×64 products at a time; while they are added up, the other warp-group's run.
+        for (int stage = part.begin; stage < part.end; ++stage) {
+          wait_for_stage(slot, parity);
+#pragma unroll
+          for (int block = 0; block < column_blocks; ++block) {
+            Fragments fragments;
+            read(block, fragments);
+#pragma unroll
+            for (int half = 0; half < TILE_ROWS / 64; ++half) {
+              float d[32];
+              start_products<64>(d, fragments, pages + slot * page_bytes + half * 8192);
+              wgmma_wait();
+              if (block == column_blocks - 1 && half == TILE_ROWS / 64 - 1) phase_arrive(empty(pages, slot));
+#pragma unroll
+              for (int i = 0; i < 32; ++i) sums[block * block_sums + half * 32 + i] += d[i];
+            }
+          }
+          if (++slot == STAGES) slot = 0, parity ^= 1;
+        }
+      }
+      if (part.end - part.begin == Grid(g).stages || combine(part, sums)) write(part, sums);
+    }
+  }
+};
+
+}  // namespace sycl_mat

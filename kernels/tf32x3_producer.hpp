@@ -1,0 +1,221 @@
+// The producers of tf32x3: they bring a stage of A and B into local memory, A split.
+//
+// To be included where Pages, split and the constants are known.
+#pragma once
+
+#include "tile_shares.hpp"
+
+namespace sycl_mat {
+
+/// A producer's part of every stage of A: 4 neighbours along k, in a_rows rows. Stored [k][m], up to 4 of its rows are neighbours, so that
+/// loads are vectors along m, and the next ones 64 apart; else they are producers / 8 apart.
+constexpr int a_rows = TILE_ROWS * 8 / producers, a_vector = a_rows < 4 ? a_rows : 4;
+constexpr int row_of(int q) { return TRANS_A ? q % a_vector + q / a_vector * 64 : q * (producers / 8); }
+/// … and of B: chunks of 4 neighbours along n (along k where B is stored [n][k]), rows b_step apart.
+constexpr int b_chunks = tile_cols * 8 / producers, b_step = producers / b_line_chunks;
+/// Where B's rows do not begin at multiples of 16 bytes: single elements, of which a warp copies 32 neighbours.
+constexpr int b_singles = tile_cols * tile_k / producers;
+
+/// The next stage that a producer reads: this work-item's first elements, and how far the edges are.
+struct Cursor {
+  Work work;
+  const in_t *a, *b;
+  int rows_left, cols_left, k_left;  // from the stage's beginning to the edges
+  int stages_left;                   // of the present part
+  int plain;                         // of those, how many from here on lie wholly inside the matrices
+};
+
+struct Fetched {
+  float a[a_rows][4];
+};
+
+/// Which 4 neighbours along k of A a producer reads, and its first row in the tile. Stored [m][k], 8 work-items read a row's 32 elements.
+/// Stored [k][m], a warp reads 4 lines along k; 8 work-items that store together still meet 8 different chunks of the swizzled page.
+INLINE int a_chunk(int id) { return TRANS_A ? id / 2 % 4 + id / 32 % 2 * 4 : id % 8; }
+INLINE int a_row(int id) {
+  if constexpr (!TRANS_A) return id / 8;
+  const int low = id % 2, middle = id / 8 % 2, high = id / 16 % 2;
+  return a_vector * ((a_vector == 4 ? low + 2 * middle : middle + 2 * low) + 4 * high + 8 * (id / 64));
+}
+
+struct Producer {
+  const Args& g;
+  Matrices whole;  // of the batch's first matrix
+  int id;
+  bool vectors_a, vectors_b;  // addresses and distances allow loads of vectors
+  unsigned pages;             // local address
+
+  INLINE void start_part(Cursor& c) const {
+    const Grid grid(g);
+    const Part part = c.work.next(grid);
+    if (part.tile >= grid.tiles) return;
+    const Place at = place_of(part.tile, grid);
+    const Matrices of = matrices_at(at, whole, g);
+    const index k = index(part.begin) * tile_k;
+    constexpr index far = 1 << 20;
+    c.a = of.a + at_a(g, at.row + a_row(id), k + a_chunk(id) * 4);
+    c.b = of.b + at_b(g, k + (TRANS_B ? b_place() : b_line()), at.col + (TRANS_B ? b_line() : b_place()));
+    c.rows_left = int(min(far, g.m - at.row));
+    c.cols_left = int(min(far, g.n - at.col));
+    c.k_left = int(min(1 << 30, g.k - k));
+    c.stages_left = part.end - part.begin;
+    c.plain = c.rows_left >= TILE_ROWS && c.cols_left >= tile_cols ? int(min(c.stages_left, c.k_left / tile_k)) : 0;
+  }
+  INLINE void advance(Cursor& c) const {
+    if (--c.stages_left == 0) return start_part(c);
+    c.a += TRANS_A ? tile_k * g.lda : tile_k;
+    c.b += TRANS_B ? tile_k : tile_k * g.ldb;
+    c.k_left -= tile_k;
+    --c.plain;
+  }
+
+  INLINE void fetch_a(const Cursor& c, Fetched& fetched) const {
+    const in_t* a = c.a;
+    const auto place = [&](int q, int e) { return TRANS_A ? e * g.lda + row_of(q) : row_of(q) * g.lda + e; };
+    if (c.plain <= 0) {
+      const int k = c.k_left - a_chunk(id) * 4, rows = c.rows_left - a_row(id);
+#pragma unroll
+      for (int q = 0; q < a_rows; ++q)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) fetched.a[q][e] = row_of(q) < rows && e < k ? a[place(q, e)] : 0.0f;
+    } else if (!vectors_a) {
+#pragma unroll
+      for (int q = 0; q < a_rows; ++q)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) fetched.a[q][e] = load_single(a + place(q, e));
+    } else if constexpr (TRANS_A) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+#pragma unroll
+        for (int q = 0; q < a_rows; q += a_vector) {
+          const auto v = load_aligned<a_vector>(a + place(q, e));
+#pragma unroll
+          for (int i = 0; i < a_vector; ++i) fetched.a[q + i][e] = v[i];
+        }
+    } else {
+#pragma unroll
+      for (int q = 0; q < a_rows; ++q) {
+        const auto v = load_aligned<4>(a + place(q, 0));
+#pragma unroll
+        for (int e = 0; e < 4; ++e) fetched.a[q][e] = v[e];
+      }
+    }
+  }
+
+  /// Where this producer's elements of B lie: its first line and its place there, of chunks or of single elements.
+  INLINE int b_line() const { return vectors_b ? id / b_line_chunks : id / 32; }
+  INLINE int b_place() const { return vectors_b ? id % b_line_chunks * 4 : id % 32; }
+
+  /// B's lines in a page: along n, or, stored [n][k], along k.
+  INLINE void copy_b(const Cursor& c, unsigned to) const {
+    const int line = b_line(), lines = (TRANS_B ? c.cols_left : c.k_left) - line, along = (TRANS_B ? c.k_left : c.cols_left) - b_place();
+    to += line * b_line_bytes;
+    if (vectors_b) {
+      to += (id % b_line_chunks ^ b_swizzle(line)) * 16;
+      if (c.plain > 0) {
+#pragma unroll
+        for (int q = 0; q < b_chunks; ++q) copy_16(to + q * (producers * 16), c.b + q * b_step * g.ldb);
+      } else {
+#pragma unroll
+        for (int q = 0; q < b_chunks; ++q)
+#pragma unroll
+          for (int e = 0; e < 4; ++e) {
+            const bool copy = q * b_step < lines && e < along;
+            copy_4_or_zero(to + q * (producers * 16) + e * 4, copy ? c.b + q * b_step * g.ldb + e : whole.b, copy);
+          }
+      }
+    } else {
+      constexpr int each_line = b_line_chunks / 8, line_step = producers / 32;
+      int lane = id % 32;
+      asm volatile("" : "+r"(lane));  // or eight places would be computed before the loop and kept
+      to += lane % 4 * 4;
+      const auto each = [&](auto copy) __attribute__((always_inline)) {
+#pragma unroll
+        for (int q = 0; q < b_singles; ++q) {
+          const int down = q / each_line * line_step, right = q % each_line * 32;
+          copy(to + down * b_line_bytes + right * 4 + (lane / 4 ^ b_swizzle(line + down)) * 16, c.b + down * g.ldb + right, down, right);
+        }
+      };
+      if (c.plain > 0) {
+        each([&](unsigned at, const in_t* from, int, int) __attribute__((always_inline)) { copy_4(at, from); });
+      } else {
+        each([&](unsigned at, const in_t* from, int down, int right) __attribute__((always_inline)) {
+          const bool copy = down < lines && right < along;
+          copy_4_or_zero(at, copy ? from : whole.b, copy);
+        });
+      }
+    }
+  }
+
+  /// A's elements, split, into a page.
+  INLINE void store_row(char* page, const Fetched& fetched, int q, unsigned lost) const {
+    const int row = a_row(id) + row_of(q);
+    Vector<unsigned, 4> big, small;
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      unsigned x, y;
+      split(fetched.a[q][e], x, y);
+      big[e] = x;
+      small[e] = y;
+    }
+    if (lost) small[0] = a_nan;
+    char* to = page + row * 128 + (a_chunk(id) ^ row % 8) * 16;
+    *reinterpret_cast<Vector<unsigned, 4>*>(to) = big;
+    *reinterpret_cast<Vector<unsigned, 4>*>(to + a_bytes) = small;
+  }
+  /// Whether any of them loses bits.
+  INLINE unsigned look_at(const Fetched& fetched) const {
+    float least[2] = {1, 1};
+#pragma unroll
+    for (int q = 0; q < a_rows; ++q)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) least[e % 2] = smaller(least[e % 2], fetched.a[q][e]);
+    unsigned lost = 0;
+    if (smaller(least[0], least[1]) < keeps_all_bits) {
+#pragma unroll
+      for (int q = 0; q < a_rows; ++q)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) lost |= lost_bits(fetched.a[q][e]);
+    }
+    return lost;
+  }
+
+  INLINE void run(char* first_page) const {
+    Cursor next{Work(Grid(g)), whole.a, whole.b, 0, 0, 0, 0, 0};
+    const int count = next.work.count(Grid(g));
+    if (count == 0) return;
+    start_part(next);
+    Fetched fetched;
+    fetch_a(next, fetched);
+    int slot = 0, parity = 1;
+    for (int stage = 0; stage < count; ++stage) {
+      phase_wait(empty(pages, slot), parity);
+      copy_b(next, pages + slot * page_bytes + 2 * a_bytes);
+      phase_arrive_after_copies(full(pages, slot));
+      // With small tiles A's next elements are on their way as soon as the present ones have left their registers; with large ones that was
+      // 4 % slower.
+      char* page = first_page + slot * page_bytes;
+      const unsigned lost = look_at(fetched);
+      const bool more = stage + 1 < count;
+      advance(next);
+      if (TILE_ROWS == 64 && !TRANS_A && more && vectors_a && next.plain > 0) {
+#pragma unroll
+        for (int q = 0; q < a_rows; ++q) {
+          store_row(page, fetched, q, lost);
+          const auto v = load_aligned<4>(next.a + row_of(q) * g.lda);
+#pragma unroll
+          for (int e = 0; e < 4; ++e) fetched.a[q][e] = v[e];
+        }
+        phase_arrive(full(pages, slot));
+      } else {
+#pragma unroll
+        for (int q = 0; q < a_rows; ++q) store_row(page, fetched, q, lost);
+        phase_arrive(full(pages, slot));
+        if (more) fetch_a(next, fetched);
+      }
+      if (++slot == STAGES) slot = 0, parity ^= 1;
+    }
+  }
+};
+
+}  // namespace sycl_mat
