@@ -79,6 +79,12 @@ INLINE void write_one(float sum, index i, index j, const Matrices& of, const acc
   of.d[i * g.ldd + j] = epilogue(sum, i, j, of.c, bias, g);
 }
 
+/// Two neighbours in a row of D, where pairs are aligned.
+INLINE void write_two(float x, float y, index i, index j, const Matrices& of, const acc_t* bias, const Args& g) {
+  *reinterpret_cast<Vector<float, 2>*>(of.d + i * g.ldd + j) =
+      Vector<float, 2>{epilogue(x, i, j, of.c, bias, g), epilogue(y, i, j + 1, of.c, bias, g)};
+}
+
 /// The columns of a warp-group once more, with multiply-adds in the order of k: 8 columns and TILE_ROWS / 16 rows a work-item.
 INLINE void compute_again(const Matrices of, const Args& g, const acc_t* bias, index first_row, index first_col, int id) {
   constexpr int rows = TILE_ROWS / 16, cols = 8;
@@ -201,27 +207,37 @@ struct Consumer {
     const int lane = id % 32;
     const index first_row = at.row + lane % 4 * 2;
     const index rows = SWAPPED ? g.n : g.m, columns = SWAPPED ? g.m : g.n;  // of D
+    const bool plain = column_blocks == 1 && pairs_d && at.row + TILE_ROWS <= g.m && at.col + tile_cols <= g.n;
 #pragma unroll
     for (int block = 0; block < column_blocks; ++block) {
       const index col = first_col + block * 64 + id / 32 * 16 + lane / 4 * 2;
-      if (col >= g.n) return;
+      const index row = SWAPPED ? col : first_row, column = SWAPPED ? first_row : col;  // of D
+      // Two neighbours in a row of D: columns of the tile, or, swapped, its rows.
+      const auto each = [&](auto write_pair) __attribute__((always_inline)) {
 #pragma unroll
-      for (int j = 0; j < TILE_ROWS / 8; ++j)
+        for (int j = 0; j < TILE_ROWS / 8; ++j)
 #pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          // Two neighbours in a row of D: columns of the tile, or, swapped, its rows.
-          const float* sum = sums + block * block_sums + 4 * j;
-          const float left = sum[SWAPPED ? 2 * e : e], right = sum[SWAPPED ? 2 * e + 1 : e + 2];
-          const index row = SWAPPED ? col + e : first_row + 8 * j + e, column = SWAPPED ? first_row + 8 * j : col;
-          if (row >= rows || column >= columns) continue;
-          if (pairs_d && column + 1 < columns) {
-            const Vector<float, 2> pair = {epilogue(left, row, column, of.c, bias, g), epilogue(right, row, column + 1, of.c, bias, g)};
-            *reinterpret_cast<Vector<float, 2>*>(of.d + row * g.ldd + column) = pair;
-          } else {
-            write_one(left, row, column, of, bias, g);
-            if (column + 1 < columns) write_one(right, row, column + 1, of, bias, g);
+          for (int e = 0; e < 2; ++e) {
+            const float* sum = sums + block * block_sums + 4 * j;
+            const int down = SWAPPED ? e : 8 * j + e, right = SWAPPED ? 8 * j : 0;
+            write_pair(sum[SWAPPED ? 2 * e : e], sum[SWAPPED ? 2 * e + 1 : e + 2], down, right);
           }
-        }
+      };
+      if (plain) {  // nothing to look at, and addresses that follow one from another
+        out_t* d = of.d + row * g.ldd + column;
+        each([&](float x, float y, int down, int right) __attribute__((always_inline)) {
+          const Vector<float, 2> pair = {epilogue(x, row + down, column + right, of.c, bias, g),
+                                         epilogue(y, row + down, column + right + 1, of.c, bias, g)};
+          *reinterpret_cast<Vector<float, 2>*>(d + down * g.ldd + right) = pair;
+        });
+      } else {
+        each([&](float x, float y, int down, int right) __attribute__((always_inline)) {
+          if (row + down >= rows || column + right >= columns) return;
+          if (pairs_d && column + right + 1 < columns) return write_two(x, y, row + down, column + right, of, bias, g);
+          write_one(x, row + down, column + right, of, bias, g);
+          if (column + right + 1 < columns) write_one(y, row + down, column + right + 1, of, bias, g);
+        });
+      }
     }
   }
 

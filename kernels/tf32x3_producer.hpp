@@ -180,6 +180,10 @@ struct Producer {
     return lost;
   }
 
+  /// With small tiles A's next elements are on their way as soon as the present ones have left their registers; with large ones that was 4
+  /// % slower.
+  static constexpr bool rolling = TILE_ROWS == 64 && !TRANS_A;
+
   INLINE void run(char* first_page) const {
     Cursor next{Work(Grid(g)), whole.a, whole.b, 0, 0, 0, 0, 0};
     const int count = next.work.count(Grid(g));
@@ -192,25 +196,32 @@ struct Producer {
       phase_wait(empty(pages, slot), parity);
       copy_b(next, pages + slot * page_bytes + 2 * a_bytes);
       phase_arrive_after_copies(full(pages, slot));
-      // With small tiles A's next elements are on their way as soon as the present ones have left their registers; with large ones that was
-      // 4 % slower.
       char* page = first_page + slot * page_bytes;
-      const unsigned lost = look_at(fetched);
       const bool more = stage + 1 < count;
-      advance(next);
-      if (TILE_ROWS == 64 && !TRANS_A && more && vectors_a && next.plain > 0) {
+      if constexpr (rolling) {
+        const unsigned lost = look_at(fetched);
+        advance(next);
+        if (more && vectors_a && next.plain > 0) {
 #pragma unroll
-        for (int q = 0; q < a_rows; ++q) {
-          store_row(page, fetched, q, lost);
-          const auto v = load_aligned<4>(next.a + row_of(q) * g.lda);
+          for (int q = 0; q < a_rows; ++q) {
+            store_row(page, fetched, q, lost);
+            const auto v = load_aligned<4>(next.a + row_of(q) * g.lda);
 #pragma unroll
-          for (int e = 0; e < 4; ++e) fetched.a[q][e] = v[e];
+            for (int e = 0; e < 4; ++e) fetched.a[q][e] = v[e];
+          }
+          phase_arrive(full(pages, slot));
+        } else {
+#pragma unroll
+          for (int q = 0; q < a_rows; ++q) store_row(page, fetched, q, lost);
+          phase_arrive(full(pages, slot));
+          if (more) fetch_a(next, fetched);
         }
-        phase_arrive(full(pages, slot));
       } else {
 #pragma unroll
-        for (int q = 0; q < a_rows; ++q) store_row(page, fetched, q, lost);
+        for (int q = 0; q < a_rows - 1; ++q) store_row(page, fetched, q, 0);
+        store_row(page, fetched, a_rows - 1, look_at(fetched));  // whichever row has the NaN
         phase_arrive(full(pages, slot));
+        advance(next);
         if (more) fetch_a(next, fetched);
       }
       if (++slot == STAGES) slot = 0, parity ^= 1;
