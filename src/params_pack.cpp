@@ -86,6 +86,8 @@ PackParams default_pack_params(const Problem& problem, const DeviceInfo& device)
   } else {
     p.mr = 6, p.nv = 2;  // 15 of 16 registers
   }
+  // Short sums: writing the results is most of the work, a core does it best in tall, narrow blocks.
+  if (problem.k <= 16 && vector_registers(device) == 32) p.mr = 8, p.nv = 1;
   const int columns = p.nv * vector_elements(device, accumulator);
   // kc: A's row panel (mr × kc) is read again for every panel of B, from the first cache as far as B and D, streaming past, leave it
   // there: three quarters of it. Every block of K costs each result a visit, hence long ones; beyond 768 nothing more was won.
@@ -100,8 +102,8 @@ PackParams default_pack_params(const Problem& problem, const DeviceInfo& device)
   // pack: copying pays off where several row panels read the copy and B's rows do not lie in the second cache already.
   const bool in_place = problem.dtype == accumulator && !problem.b.transposed;
   const bool small = problem.k * problem.n * size <= l2;
-  const bool few_rows = problem.m <= 2 * p.mr;
-  p.pack = in_place && (small || few_rows) ? 0 : 2;
+  const bool few_rows = problem.m <= 2 * p.mr, one_panel = problem.n <= columns;
+  p.pack = in_place && (small || few_rows || one_panel) ? 0 : 2;
   return p;
 }
 

@@ -42,8 +42,8 @@ double shape_distance(const Shape& a, const Shape& b);
 /// TunedRecord::reach); beyond, the defaults are the better guess.
 inline constexpr double sharing_radius = 0.75;
 
-/// "nn", "nt", "tn", "tt": which of A and B are transposed in the sense of Operand; a vector never is. Layouts share nothing: a set that was best for one
-/// was up to 5 % slower than the defaults for another of the same size.
+/// "nn", "nt", "tn", "tt": which of A and B are transposed in the sense of Operand; a vector never is. Layouts share nothing: a set that
+/// was best for one was up to 5 % slower than the defaults for another of the same size.
 std::string_view layout_of(const Problem& p);
 
 }  // namespace sycl_mat

@@ -136,7 +136,7 @@ def first_call(
     device: Annotated[str | None, typer.Option(help="'cpu', 'gpu', 'gpu:1', 'level_zero:0'")] = None,
     repeats: Annotated[int, typer.Option(help="new processes a case; the best counts", min=1)] = 3,
 ) -> None:
-    """Measure how long a new process waits for its first product (512 × 512, NumPy's import aside)."""
+    """Measure how long a new process waits for its first product (1024 × 1024, NumPy's import aside)."""
     table = Table("the kernel was", "import", "product", "together", "goal", box=box.SIMPLE_HEAD)
     for case in measure_first_calls(device, _core.current_device(device).type == "cpu", repeats):
         colour = "green" if case.total <= case.goal else "yellow"

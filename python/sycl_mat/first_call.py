@@ -13,7 +13,7 @@ from pathlib import Path
 _PROGRAM = """
 import sys, time
 import numpy as np
-a = np.ones((512, 512), np.float32)
+a = np.ones((1024, 1024), np.float32)
 begin = time.perf_counter()
 import sycl_mat
 imported = time.perf_counter()

@@ -46,11 +46,14 @@ inline bool skinny_pays(const Problem& p) {
 }
 
 /// Bytes of B up to which reading it in place, row panel after row panel, stays as fast as a packed copy: it lies in the second cache.
-constexpr double b_in_place_bytes = 300e3;
+constexpr double b_in_place_bytes = 1.1e6;
+
+/// Bytes of both operands up to which register blocks on the calling thread and its team beat a launch of the skinny kernel.
+constexpr double cached_bytes = 1.5e6;
 
 /// Multiply-adds of one product up to which the host path is ahead of a launch with as many threads; from there on the packed kernel's
 /// blocks are as good, and every core takes part.
-constexpr double host_most_products = 2.2e7;
+constexpr double host_most_products = 1.35e8;
 
 /// Threads of the host path's team at most, the caller included (host_team.cpp).
 constexpr int team_threads = 4;
@@ -72,7 +75,8 @@ inline bool on_calling_thread(const Problem& p, const DeviceInfo& device) {
   if ((kn * double(size_of(p.accumulator)) > b_in_place_bytes && !dots) || p.dtype != p.accumulator ||
       p.epilogue.activation > Activation::relu)
     return false;
-  if (mk * double(p.n) * size > host_most_products || (skinny_pays(p) && !dots)) return false;
+  if (mk * double(p.n) * size > host_most_products) return false;
+  if (skinny_pays(p) && !dots && (mk + kn) * double(size_of(p.accumulator)) > cached_bytes) return false;
   // Beyond that a launch pays off only by the cores that the team has not.
   const double cores = std::max(1, device.compute_units), team = std::min<double>(cores, team_threads);
   return cores <= team || all <= launch_in_products / (1 / team - 1 / cores);

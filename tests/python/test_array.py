@@ -168,7 +168,7 @@ class TestCreation:
         a, b, out = (sycl_mat.zeros((300, 300), memory=memory) for _ in range(3))
         for x, y in ((a, b), (a[1:, 2:], b[2:, 1:]), (a.T, b.T), (a[::-1], b[:, 5:])):
             n = min(x.shape[1], y.shape[0])
-            explanation = sycl_mat.explain(x[:, :n], y[:n], out=out[: x.shape[0], : y.shape[1]])
+            explanation = sycl_mat.explain(x[:, :n], y[:n], out=out[: x.shape[0], : y.shape[1]], kernel="packed")
             assert explanation.memory == "zero copy"
 
     def test_zeros_and_full(self) -> None:
