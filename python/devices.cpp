@@ -57,7 +57,7 @@ void bind_devices(nb::module_& m) {
       [](nb::handle device) {
         if (nb::isinstance<DeviceInfo>(device)) return set_default_device(nb::cast<const DeviceInfo&>(device).selector);
         if (device.is_none()) return set_default_device("");
-        set_default_device(nb::cast<std::string>(device));
+        set_default_device(text_from(device, "device"));
       },
       "device"_a.none(), nb::sig("def set_default_device(device: Device | str | None) -> None"),
       "Which device `device=None` means from now on. Raises DeviceError, and changes nothing, where there is no such device.");

@@ -166,7 +166,11 @@ PyObject* quick(const Arguments& slot) {
   PyArrayObject* out;
   if (slot[slot_out] == Py_None) {
     result = nb::steal(PyArray_NewFromDescr(&PyArray_Type, descr_of(out_type, a), dimensions, shape, nullptr, nullptr, 0, nullptr));
-    if (!result.is_valid()) throw nb::python_error();
+    if (!result.is_valid()) {
+      if (!PyErr_ExceptionMatches(PyExc_ValueError)) throw nb::python_error();
+      PyErr_Clear();  // larger than can be addressed: the long way says so in our words
+      return nullptr;
+    }
     out = reinterpret_cast<PyArrayObject*>(result.ptr());
   } else {
     if (!PyArray_CheckExact(slot[slot_out])) return nullptr;

@@ -5,7 +5,6 @@
 namespace nb = nanobind;
 
 namespace sycl_mat::python {
-namespace {
 
 std::string text_from(nb::handle value, const char* what) {
   Py_ssize_t length = 0;
@@ -14,10 +13,10 @@ std::string text_from(nb::handle value, const char* what) {
     PyErr_Clear();
     throw nb::type_error((std::string(what) + ": a string is wanted").c_str());
   }
-  return std::string(text, static_cast<std::size_t>(length));
+  std::string checked(text, static_cast<std::size_t>(length));
+  if (checked.find('\0') != std::string::npos) throw nb::value_error((std::string(what) + ": the text holds a NUL character").c_str());
+  return checked;
 }
-
-}  // namespace
 
 Context& context_from(nb::handle device) {
   if (device.is_none()) return context();

@@ -6,6 +6,9 @@
 
 namespace sycl_mat::python {
 
+/// A string without NUL. Throws TypeError, ValueError that name the argument.
+std::string text_from(nanobind::handle value, const char* what);
+
 /// None, TileParams, PackParams or (TileParams, TileOptions). Throws TypeError.
 Params params_from(nanobind::handle value);
 

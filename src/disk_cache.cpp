@@ -1,15 +1,19 @@
 #include "disk_cache.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <thread>
 
 #if __has_include(<unistd.h>)
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <cerrno>
 #else
 #include <process.h>
 #endif
@@ -172,12 +176,21 @@ void DiskCache::remove(std::string_view key) {
 }
 
 #if __has_include(<unistd.h>)
-DiskCache::Lock::Lock(DiskCache& cache, std::string_view key) {
+DiskCache::Lock::Lock(DiskCache& cache, std::string_view key, std::chrono::milliseconds longest_wait) {
   if (!cache.prepare_folder()) return;
   fs::path path = cache.path_of(key);
   path.replace_extension(".lock");
   descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (descriptor_ >= 0 && flock(descriptor_, LOCK_EX) != 0) {
+  // Not for ever: whoever holds it may have been stopped. Compiling the same program twice only costs time.
+  const auto end = std::chrono::steady_clock::now() + longest_wait;
+  while (descriptor_ >= 0 && flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+    const bool held = errno == EWOULDBLOCK, waiting = held && std::chrono::steady_clock::now() < end;
+    if (waiting) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      continue;
+    }
+    if (held)
+      warn("another process has held " + path.string() + " for long (is it stopped?); the program is compiled without waiting for it.");
     close(descriptor_);
     descriptor_ = -1;
   }
@@ -187,7 +200,7 @@ DiskCache::Lock::~Lock() {
   if (descriptor_ >= 0) close(descriptor_);  // closing releases the lock; the empty file stays, so that all agree on one inode
 }
 #else
-DiskCache::Lock::Lock(DiskCache&, std::string_view) {}
+DiskCache::Lock::Lock(DiskCache&, std::string_view, std::chrono::milliseconds) {}
 DiskCache::Lock::~Lock() {}
 #endif
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -37,7 +38,10 @@ class DiskCache {
   /// then the same program may be compiled twice, which is only slower.
   class Lock {
    public:
-    Lock(DiskCache& cache, std::string_view key);
+    /// Waits for another holder, but not longer than this (by default longer than any of the kernels takes to compile): it may have been
+    /// stopped. After that, with a warning, nothing is held.
+    Lock(DiskCache& cache, std::string_view key, std::chrono::milliseconds longest_wait = std::chrono::seconds(20));
+    bool held() const { return descriptor_ >= 0; }
     ~Lock();
     Lock(const Lock&) = delete;
     Lock& operator=(const Lock&) = delete;

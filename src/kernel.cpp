@@ -1,6 +1,7 @@
 // The one list of kernels, and the constants that all of them have.
 #include "kernel.hpp"
 
+#include "backends/host.hpp"
 #include "families/families.hpp"
 #include "sycl_mat/device.hpp"
 #include "sycl_mat/errors.hpp"
@@ -44,7 +45,7 @@ const Kernel& find_kernel(std::string_view name) {
     if (kernel.name == name) return kernel;
     names.append(names.empty() ? "" : ", ").append(kernel.name);
   }
-  throw UnsupportedError("there is no kernel \"" + std::string(name) + "\"; there are: " + names);
+  throw UnsupportedError("there is no kernel \"" + std::string(name) + "\"; there are: " + names + ", " + std::string(host::name));
 }
 
 std::string unsupported_type(const Problem& p, const DeviceInfo& device) {

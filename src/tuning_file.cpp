@@ -192,7 +192,12 @@ TuningFile read_tuning_file(const fs::path& file) {
   if (error || bytes > largest_file) return corrupt("its size is implausible");
   std::ifstream stream(file, std::ios::binary);
   if (!stream) return corrupt("it cannot be opened");
-  std::string text(std::istreambuf_iterator<char>(stream), {});
+  std::string text;
+  try {
+    text.assign(std::istreambuf_iterator<char>(stream), {});
+  } catch (const std::ios_base::failure& e) {  // libstdc++ throws where the disk cannot be read
+    return corrupt(std::string("it cannot be read (") + e.what() + ")");
+  }
   // Invalid UTF-8, unbalanced brackets and the like come back as "discarded" without an exception.
   const json root = json::parse(text, nullptr, false);
   if (root.is_discarded()) return corrupt("it is not valid JSON");

@@ -65,7 +65,7 @@ def plain(array: Array, dtype: np.dtype[Any]) -> Array:
     if array.dtype != dtype or not array.dtype.isnative:
         return array.astype(dtype)
     if not array.flags.aligned or any(stride % array.itemsize for stride in array.strides):
-        copied: Array = array.copy()
+        copied: Array = array.copy(order="K")  # the layout decides which kernel runs, and so the last bits
         return copied
     return array
 

@@ -153,6 +153,8 @@ def _prepare(
     transpose_a: bool = False,
     transpose_b: bool = False,
 ) -> _Call:
+    if activation is not None and not isinstance(activation, str):
+        raise TypeError(f"activation: 'relu', 'gelu', 'sigmoid', 'tanh', 'silu' or None is wanted, not {activation!r}")
     place: _Place = on or _Host()
     if on is not None:
         options = options._replace(device=on.device)
@@ -254,6 +256,7 @@ def gemm(
     wait: False returns an ``Event`` at once; its ``wait()`` gives the result. Until then leave the operands and ``out`` alone.
     The other arguments, the result and the errors are those of ``matmul``.
     """
+    wait = bool(wait)
     a, b, c, bias = (as_operand(x) for x in (a, b, c, bias))
     call = _prepare(
         a,

@@ -191,9 +191,10 @@ std::pair<const Acc*, index_t> readable_b(const Problem& p, const In* b) {
 /// vectors, so that lines are filled before they leave (4096×4096×1, written in pieces of six rows, took three times as long).
 bool streams(const Problem& p) {
   const double elements = double(p.batch()) * (double(p.m) * double(p.k) + double(p.k) * double(p.n) + double(p.m) * double(p.n));
-  const index_t row = p.n * size_of(p.out);
-  return elements * size_of(p.out) > streamed_bytes && p.dtype == p.out && !p.has_epilogue() && row % 64 == 0 && row <= 256 &&
-         p.d.ld == p.n && p.d.inner == p.m * p.n && reinterpret_cast<std::uintptr_t>(p.d.data) % 16 == 0;
+  const index_t size = size_of(p.out), row = p.n * size;
+  return elements * double(size) > streamed_bytes && p.dtype == p.out && !p.has_epilogue() && row % 64 == 0 && row <= 256 &&
+         p.d.ld == p.n && p.d.inner == p.m * p.n && (p.batch_outer == 1 || p.d.outer * size % 16 == 0) &&
+         reinterpret_cast<std::uintptr_t>(p.d.data) % 16 == 0;
 }
 
 /// Rows [begin, end) of one product.

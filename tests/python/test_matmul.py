@@ -437,8 +437,8 @@ def test_number_of_threads() -> None:
     try:
         sycl_mat.set_num_threads(1, "cpu")
         assert sycl_mat.get_num_threads("cpu") == 1
-        alone = sycl_mat.matmul(a, a, device="cpu")
-        assert "1×1×1" in str(sycl_mat.explain(a, a, device="cpu"))
+        alone = sycl_mat.matmul(a, a, device="cpu", kernel="packed")
+        assert "1×1×1" in str(sycl_mat.explain(a, a, device="cpu", kernel="packed"))
     finally:
         sycl_mat.set_num_threads(0, "cpu")
     assert sycl_mat.get_num_threads("cpu") == everything
@@ -455,3 +455,46 @@ def test_out_whose_elements_share_places() -> None:
         storage[:] = 0
         assert product(a, a, out=out) is out
         assert storage[4:].any()
+
+
+def test_layout_of_unaligned_operands_is_kept() -> None:
+    random = np.random.default_rng(0)
+    a, b = random.standard_normal((4, 300)), random.standard_normal((5, 300)).T
+    unaligned = np.empty(b.nbytes + 1, np.uint8)[1:].view(np.float64).reshape(5, 300)
+    unaligned[...] = b.T
+    np.testing.assert_array_equal(sycl_mat.matmul(a, unaligned.T), sycl_mat.matmul(a, b))
+
+
+def test_result_larger_than_memory_can_be_addressed() -> None:
+    long = np.broadcast_to(np.float32(1), (2**40, 1))
+    with pytest.raises(sycl_mat.SizeError, match="larger than memory"):
+        sycl_mat.matmul(long, long.T)
+
+
+@pytest.mark.parametrize("arguments", [{"kernel": "packed\0"}, {"device": "cpu\0x"}, {"backend": "\0"}])
+def test_text_with_nul(arguments: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(arguments))}: the text holds a NUL"):
+        sycl_mat.matmul(np.ones((2, 2), "f4"), np.ones((2, 2), "f4"), **arguments)  # type: ignore[arg-type]
+
+
+def test_unknown_kernels_are_told_of_every_kernel() -> None:
+    with pytest.raises(sycl_mat.UnsupportedError, match="there are: ") as error:
+        sycl_mat.matmul(np.ones((2, 2), "f4"), np.ones((2, 2), "f4"), kernel="foo")
+    for kernel in sycl_mat.kernels():
+        assert kernel.name in str(error.value)
+
+
+def test_default_device_is_a_name() -> None:
+    with pytest.raises(TypeError, match="device: a string is wanted"):
+        sycl_mat.set_default_device(3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="activation: 'relu'"):
+        sycl_mat.gemm(np.ones((2, 2), "f4"), np.ones((2, 2), "f4"), activation=3)  # type: ignore[call-overload]
+
+
+def test_large_stack_into_a_padded_view() -> None:
+    big = np.zeros((2, 40000 * 256 + 1), np.float32)
+    out = big[:, :-1].reshape(2, 40000, 16, 16)
+    assert np.shares_memory(big, out)
+    sycl_mat.matmul(np.ones((2, 40000, 16, 8), np.float32), np.ones((8, 16), np.float32), out=out)
+    assert (big[:, :-1] == 8).all()
+    assert (big[:, -1] == 0).all()

@@ -136,6 +136,25 @@ TEST_F(DiskCacheTest, ConcurrentWritersLeaveOneWholeEntry) {
   EXPECT_TRUE(warnings.empty());
 }
 
+TEST_F(DiskCacheTest, AHolderThatStoppedIsNotWaitedForForEver) {
+  DiskCache cache(root_);
+  DiskCache::Lock first(cache, "key");
+  ASSERT_TRUE(first.held());
+  EXPECT_TRUE(DiskCache::Lock(cache, "other key").held());
+  DiskCache::Lock second(cache, "key", std::chrono::milliseconds(30));
+  EXPECT_FALSE(second.held());
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("another process"), std::string::npos);
+  std::optional<DiskCache::Lock> third;
+  third.emplace(cache, "third key");
+  std::thread releases([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    third.reset();
+  });
+  EXPECT_TRUE(DiskCache::Lock(cache, "third key").held()) << "one that is released in time is waited for";
+  releases.join();
+}
+
 TEST_F(DiskCacheTest, SharedFoldersAreOnlyRead) {
   DiskCache(root_).write("key", payload_);
   DiskCache shared(root_, DiskCache::Kind::shared);

@@ -229,6 +229,16 @@ TEST(Host, ManyResultsAreStreamed) {
     expect_reference(64, 64, 64, 1400, transposed, transposed, false);
   }
   expect_reference(4099, 4100, 1, 1, false, false, false);
+  // Two batch axes, the outer one's matrices at no multiple of 16 bytes.
+  constexpr index_t inner = 16000, outer = 2, size = 16, step = inner * size * size + 1;
+  const std::vector<float> a(std::size_t(outer * inner * size * 8), 2), b(8 * size, 3);
+  std::vector<float> d(std::size_t(outer * step), 7);
+  Problem p;
+  p.m = p.n = size, p.k = 8, p.batch_inner = inner, p.batch_outer = outer;
+  p.a = {const_cast<float*>(a.data()), 8, false, size * 8, inner * size * 8}, p.b = {const_cast<float*>(b.data()), size, false, 0, 0};
+  p.c = p.d = {d.data(), size, false, size * size, step};
+  host::run(p);
+  for (index_t i = 0; i < outer * step; ++i) ASSERT_EQ(d[std::size_t(i)], i % step == step - 1 ? 7 : 48) << i;
 }
 
 /// Large enough for the team: rows dealt out, stacks dealt out, transposes and write-back by every member; from two threads at once.

@@ -386,22 +386,22 @@ TunedRecord fastest(std::string kernel, index_t size, std::string instead_of, do
 TEST_F(TuningDb, RecordsMoveTheThresholdBetweenTheHostPathAndLaunches) {
   const DeviceInfo d = processor();
   ASSERT_TRUE(on_host(product(128), d, {}));
-  ASSERT_FALSE(on_host(product(512), d, {}));
-  merge_into(user, std::vector{fastest("host", 512, "packed"), fastest("packed", 128, "host"), fastest("packed", 300, "")});
+  ASSERT_FALSE(on_host(product(700), d, {}));
+  merge_into(user, std::vector{fastest("host", 700, "packed"), fastest("packed", 128, "host"), fastest("packed", 300, "")});
   look();
-  EXPECT_TRUE(on_host(product(512), d, {}));
-  EXPECT_TRUE(on_host(product(560), d, {}));  // a neighbour
-  EXPECT_NE(why_on_host(product(512), d, {}).find("faster than packed"), std::string::npos);
+  EXPECT_TRUE(on_host(product(700), d, {}));
+  EXPECT_TRUE(on_host(product(740), d, {}));  // a neighbour
+  EXPECT_NE(why_on_host(product(700), d, {}).find("faster than packed"), std::string::npos);
   EXPECT_FALSE(on_host(product(128), d, {}));
   EXPECT_NE(make_plan(product(128), d, {}).reason.find("faster than host"), std::string::npos);
   EXPECT_TRUE(on_host(product(16), d, {})) << "the smallest do not ask";
   EXPECT_TRUE(on_host(product(270), d, {})) << "where the rule was confirmed at 300 it holds for its neighbours, too";
-  EXPECT_FALSE(on_host(product(512, Activation::gelu), d, {})) << "measured without";
+  EXPECT_FALSE(on_host(product(700, Activation::gelu), d, {})) << "measured without";
   GemmOptions forced;
   forced.kernel = "packed";
-  EXPECT_FALSE(on_host(product(512), d, forced));
-  EXPECT_EQ(choose(product(512), d, Records::none).kernel, "packed");
-  EXPECT_EQ(choose(product(512), d, Records::all).kernel, "host");
+  EXPECT_FALSE(on_host(product(700), d, forced));
+  EXPECT_EQ(choose(product(700), d, Records::none).kernel, "packed");
+  EXPECT_EQ(choose(product(700), d, Records::all).kernel, "host");
   // A record that was not measured beside the host path leaves the rule alone.
   TunedRecord alone = record("packed", {128, 128, 128, 1}, 100);
   fs::remove(user);
@@ -412,11 +412,11 @@ TEST_F(TuningDb, RecordsMoveTheThresholdBetweenTheHostPathAndLaunches) {
 
 TEST_F(TuningDb, ASisterDeviceHasAnotherNumberOfCores) {
   fs::create_directory(folder / "tuned");
-  TunedRecord sister = fastest("host", 512, "packed");
+  TunedRecord sister = fastest("host", 700, "packed");
   sister.fingerprint = "sister";
   write(folder / "tuned" / "sister.json", to_json(std::vector{sister}));
   look();
-  EXPECT_FALSE(on_host(product(512), processor(), {}));
+  EXPECT_FALSE(on_host(product(700), processor(), {}));
 }
 
 TEST_F(TuningDb, ARecordMeasuredAloneDoesNotChooseTheKernel) {
