@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from . import _core
 from .peers import Contender
-from .shapes import Shape
+from .shapes import Shape, check_dtype
 
 Array = NDArray[Any]
 
@@ -131,9 +131,13 @@ class Row:
 
 
 def dtype_from_name(name: str) -> np.dtype[Any]:
+    """Raises ValueError for a name that is none of DTYPES, and where bfloat16's package is missing."""
+    name = check_dtype(name)
     if name == "bfloat16":
-        import ml_dtypes
-
+        try:
+            import ml_dtypes
+        except ImportError:
+            raise ValueError("bfloat16 needs a package: pip install ml_dtypes") from None
         name = ml_dtypes.bfloat16
     kind: np.dtype[Any] = np.dtype(name)
     return kind

@@ -9,6 +9,31 @@ from pathlib import Path
 from typing import Any
 
 LAYOUTS = ("NN", "NT", "TN", "TT")
+#: what the kernels multiply, by NumPy's names
+DTYPES = ("float32", "float64", "float16", "bfloat16", "int8")
+
+
+def _none_of(what: str, name: str, known: tuple[str, ...]) -> str:
+    return f"{what} {name!r} is none of {', '.join(known)}"
+
+
+def check_layout(layout: str) -> str:
+    """A layout in capitals. Raises ValueError that names those there are."""
+    if (checked := layout.upper()) not in LAYOUTS:
+        raise ValueError(_none_of("layout", layout, LAYOUTS))
+    return checked
+
+
+def check_dtype(name: str) -> str:
+    """The name of an element type. Raises ValueError that names those there are."""
+    if (checked := name.strip().lower()) not in DTYPES:
+        raise ValueError(_none_of("dtype", name, DTYPES))
+    return checked
+
+
+def dtypes_of(text: str) -> list[str]:
+    """Names of element types with commas between them, each once. Raises ValueError as check_dtype()."""
+    return list(dict.fromkeys(check_dtype(name) for name in text.split(",")))
 
 
 @dataclass(frozen=True)
@@ -27,7 +52,7 @@ class Shape:
         if min(self.m, self.n, self.k, self.batch) < 1:
             raise ValueError(f"a shape's sizes are whole numbers from 1 up: {self.m}, {self.n}, {self.k}, batch {self.batch}")
         if self.layout not in LAYOUTS:
-            raise ValueError(f"layout {self.layout!r} is none of {', '.join(LAYOUTS)}")
+            raise ValueError(_none_of("layout", self.layout, LAYOUTS))
 
     @property
     def flops(self) -> float:
@@ -43,6 +68,17 @@ class Shape:
 
 def squares(sizes: list[int]) -> list[Shape]:
     return [Shape(n, n, n, group="square") for n in sizes]
+
+
+def sizes_of(text: str) -> list[Shape]:
+    """Squares, as the command line takes them. Raises ValueError that says what is wanted."""
+    try:
+        return squares([int(size) for size in text.split(",")])
+    except ValueError:
+        raise ValueError(
+            f"--sizes takes square sizes, whole numbers from 1 up with commas between them, not {text!r}: --sizes 512,1024 "
+            "(other shapes: --shapes with a file like bench/shapes.toml)"
+        ) from None
 
 
 def read_shapes(path: Path) -> list[Shape]:
@@ -72,6 +108,7 @@ def _shapes_of(group: dict[str, Any], path: Path) -> Iterator[Shape]:
         for layout in group.get("layouts", ["NN"]):
             try:
                 m, n, k = (int(size) for size in sizes)
-                yield Shape(m, n, k, layout, int(group.get("batch", 1)), name, tuple(group.get("dtypes", ())))
+                dtypes = tuple(check_dtype(str(dtype)) for dtype in group.get("dtypes", ()))
+                yield Shape(m, n, k, layout, int(group.get("batch", 1)), name, dtypes)
             except (TypeError, ValueError) as error:
                 raise ValueError(f"{path}, group {name!r}, shape {sizes!r}: {error}") from error

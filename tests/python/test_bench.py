@@ -77,6 +77,7 @@ def test_shapes_file() -> None:
         "nonsense",
         "[[group]]\nshapes=[[1,2,0]]",
         "[[group]]\nshapes=[[1,2,3]]\nlayouts=['XY']",
+        "[[group]]\nshapes=[[1,2,3]]\ndtypes=['foo']",
         "[[group]]\nshape=[[1,2,3]]",
         "[[group]]\nshapes=[7]",
     ],
@@ -86,3 +87,14 @@ def test_bad_shapes_files_name_the_file(text: str, tmp_path: Path) -> None:
     path.write_text(text)
     with pytest.raises(ValueError, match=r"shapes\.toml"):
         read_shapes(path)
+
+
+@pytest.mark.parametrize("name", ["float32", " Float64", "BFLOAT16"])
+def test_element_types_have_names_in_any_case(name: str) -> None:
+    assert bench.dtype_from_name(name).name == name.strip().lower()
+
+
+@pytest.mark.parametrize("name", ["foo", "f4", "int32", "object", ""])
+def test_other_element_types_are_refused_with_a_list(name: str) -> None:
+    with pytest.raises(ValueError, match="is none of float32, float64, float16, bfloat16, int8"):
+        bench.dtype_from_name(name)
