@@ -7,7 +7,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +18,8 @@ from typing import Any
 
 from . import _core
 from ._products import DeviceLike, ParamsLike
-from .shapes import Shape
+from .errors import Error
+from .shapes import Shape, check_dtype
 
 #: sizes of one product, as `tune` takes them: (m, n, k), or a Shape with layout and batch
 ShapeLike = Shape | tuple[int, int, int]
@@ -198,7 +202,7 @@ def read_trace(path: Path, most: int = 40) -> list[Problem]:
             try:
                 entry = json.loads(line)
                 shape = Shape(entry["m"], entry["n"], entry["k"], entry["layout"].upper(), entry["batch"])
-                problem = Problem(shape, entry["dtype"])
+                problem = Problem(shape, check_dtype(entry["dtype"]))
                 count = int(entry["count"])
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 if "entry" in locals() and isinstance(entry, dict) and 0 in (entry.get("m"), entry.get("n"), entry.get("k")):
@@ -208,6 +212,50 @@ def read_trace(path: Path, most: int = 40) -> list[Problem]:
             counts[problem] = max(counts.get(problem, 0), count)
     ranked = sorted(counts, key=lambda p: counts[p] * p.shape.flops, reverse=True)
     return ranked[:most]
+
+
+class NotWrittenError(Error):
+    """The search ended well, but its records could not be put into the tuning file."""
+
+    def __init__(self, message: str, report: TuneReport) -> None:
+        super().__init__(message)
+        #: what was found; its `file` is the place of the records, empty where they are lost
+        self.report = report
+
+    def __reduce__(self) -> tuple[type[NotWrittenError], tuple[str, TuneReport]]:
+        return (NotWrittenError, (str(self), self.report))
+
+
+def reason_of(error: OSError) -> str:
+    """Why a file cannot be written, in words: of a parent that is a file, mkdir says that it exists."""
+    return f"{error.filename} is no folder" if isinstance(error, FileExistsError) else error.strerror or str(error)
+
+
+def check_tuning_file(file: str | Path | None = None) -> Path:
+    """The file that the records will go to (None: the user's), after a look whether they can. Makes its folder. Raises Error."""
+    target = Path(file or _core.user_tuning_file())
+    mend = "give another file" if file else "set SYCL_MAT_TUNING_FILE or XDG_CONFIG_HOME to a writable place"
+    if target.exists() and not target.is_file():
+        raise Error(f"the tuning file {target} is no ordinary file; {mend}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # It is replaced by a file that is written beside it.
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass
+    except OSError as error:
+        raise Error(f"the tuning file {target} cannot be written ({reason_of(error)}); {mend}") from None
+    return target
+
+
+def _keep(report: TuneReport, target: Path) -> None:
+    """Moves the records from the file where the search left them to where they belong."""
+    try:
+        report.records, _, _ = _core.merge_tuning_file(report.file, str(target))
+    except Error as error:
+        raise NotWrittenError(
+            f"{error}; the records are in {report.file}: sycl-mat tuned import puts them into your tuning file", report
+        ) from None
+    report.file = str(target)
 
 
 def tune(
@@ -247,27 +295,47 @@ def tune(
     restrict
         values that a constant may take, by name
 
-    Ctrl-C ends the search; what was found until then is compared and kept. Raises InputError for arguments that make no sense.
+    Ctrl-C ends the search; what was found until then is compared and kept. Raises InputError for arguments that make no sense,
+    Error where the tuning file cannot be written (before the search), and NotWrittenError, which holds the report, where that fails after
+    it all the same.
     """
     dtypes = [dtype] if isinstance(dtype, str) else list(dtype)
     if shapes is None:
         shapes = [Problem.from_raw(raw).shape for raw in _core.representative_problems(device)]
-    raw = _core.tune(
-        [problem.raw() for problem in problems_of(shapes, dtypes)],
-        device=device,
-        progress=progress,
-        budget=float(budget),
-        kernels=list(kernels or ()),
-        strategy=strategy,
-        seed=seed,
-        write=write,
-        file=str(file or ""),
-        resume=resume,
-        record_sweep=str(record_sweep or ""),
-        most_evaluations=most_evaluations,
-        restrict={name: list(values) for name, values in (restrict or {}).items()},
-    )
-    return _report(raw)
+    problems = [problem.raw() for problem in problems_of(shapes, dtypes)]
+    target = check_tuning_file(file) if write else None
+    aside = None
+    if target:
+        # A minute of measuring must not be lost to a file that was filled or moved meanwhile: the records are written elsewhere first.
+        with contextlib.suppress(OSError):  # no room for that: straight into the file
+            aside = Path(tempfile.mkdtemp(prefix="sycl-mat-tune-"))
+    kept = True
+    try:
+        report = _report(
+            _core.tune(
+                problems,
+                device=device,
+                progress=progress,
+                budget=float(budget),
+                kernels=list(kernels or ()),
+                strategy=strategy,
+                seed=seed,
+                write=write,
+                file=str((aside / "records.json" if aside else target) or ""),
+                resume=resume,
+                record_sweep=str(record_sweep or ""),
+                most_evaluations=most_evaluations,
+                restrict={name: list(values) for name, values in (restrict or {}).items()},
+            )
+        )
+        if aside and target and report.file:
+            kept = False
+            _keep(report, target)
+            kept = True
+    finally:
+        if aside and kept:
+            shutil.rmtree(aside, ignore_errors=True)
+    return report
 
 
 def report_as_dict(report: TuneReport) -> dict[str, Any]:
