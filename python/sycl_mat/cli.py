@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import importlib.util
-from typing import Annotated
+import os
+import sys
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from . import _core, doctor
 from ._products import explain
 from .bench import dtype_from_name
 from .cli_bench import bench
+from .cli_tuned import printable
 from .errors import Error
 from .first_call import measure_first_calls
+from .shapes import check_dtype, check_layout
 
 app = typer.Typer(
     name="sycl-mat",
@@ -109,7 +115,11 @@ def explain_command(
     bound: Annotated[bool, typer.Option("--bound", help="also what the device could do at best, measured now (a second)")] = False,
 ) -> None:
     """Say what would run for a product of these sizes, and why."""
-    kind = dtype_from_name(dtype)
+    try:
+        dtype, layout = check_dtype(dtype), check_layout(layout)
+        kind = dtype_from_name(dtype)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
     try:
         # Never touched: memory that nobody writes costs nothing.
         a = np.empty((k, m) if layout[:1] == "T" else (m, k), kind)
@@ -118,11 +128,13 @@ def explain_command(
             a, b, transpose_a=layout[:1] == "T", transpose_b=layout[1:] == "T", device=device, kernel=kernel, backend=backend
         )
     except Error as error:
-        console.print(f"[red]{error}[/red]", highlight=False)
+        console.print(f"[red]{escape(str(error))}[/red]", highlight=False)
         raise typer.Exit(1) from None
     except (ValueError, MemoryError) as error:  # NumPy's: such operands cannot be made
         raise typer.BadParameter(f"operands of these sizes do not fit into memory ({error})") from None
-    console.print(str(explanation), highlight=False)
+    # Names in it come from drivers and from files of records.
+    texts: dict[str, Any] = {name: printable(value) for name, value in vars(explanation).items() if isinstance(value, str)}
+    console.print(str(dataclasses.replace(explanation, **texts)), highlight=False, markup=False)
     if bound and min(m, n, k) > 0:
         limit = _core.bound((m, n, k, 1, dtype, layout[:1] == "T", layout[1:] == "T"), device)
         console.print(
@@ -158,9 +170,29 @@ def main() -> None:
     """The command: a fault of the caller's or of the machine's is one line, not a traceback."""
     try:
         app(prog_name="sycl-mat")
-    except (Error, MemoryError) as error:
-        Console(stderr=True).print(f"[red]{error}[/red]", highlight=False)
+    except BrokenPipeError:  # whoever read the output has seen enough
+        _give_up_output()
         raise SystemExit(1) from None
+    except OSError as error:
+        _give_up_output()
+        said = error.strerror or str(error)
+        _complain(f"{error.filename}: {said}" if error.filename else f"the output cannot be written: {said}")
+        raise SystemExit(1) from None
+    except (Error, MemoryError) as error:
+        _complain(str(error))
+        raise SystemExit(1) from None
+
+
+def _complain(message: str) -> None:
+    Console(stderr=True).print(f"[red]{escape(printable(message))}[/red]", highlight=False, soft_wrap=True)
+
+
+def _give_up_output() -> None:
+    """Where standard output takes no more, what is left in its buffer would fail once more when the interpreter ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 for _module in ("cli_tune",):  # commands that live in files of their own: each has register(app)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import platform
@@ -20,14 +21,50 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from . import _core, peers
-from .bench import Row, geometric_mean, measure
+from .bench import Row, dtype_from_name, geometric_mean, measure
 from .errors import Error
-from .shapes import Shape, read_shapes, squares
+from .shapes import Shape, dtypes_of, read_shapes, sizes_of
+from .tuning import reason_of
 
 console = Console()
 
 #: Set on some machines for old OpenBLAS builds; they slow a current one.
 HAMPERING = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+
+
+PICTURES = (".png", ".svg", ".pdf")
+
+
+def check_output(path: Path | None) -> None:
+    """Before a long run: can its results be written there? Makes the folder; leaves no file that was not there. Raises BadParameter."""
+    if path is None:
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        there = path.exists()
+        if there and not path.is_file() and not path.is_dir():
+            return  # a pipe or a device: opening it may wait for a reader, or mean something
+        with path.open("ab"):
+            pass
+        if not there:
+            path.unlink()
+    except OSError as error:
+        raise typer.BadParameter(f"{path} cannot be written: {reason_of(error)}") from None
+
+
+def check_picture(path: Path | None) -> None:
+    """The same for a picture: its kind is known, and there is something to draw it with."""
+    if path is None:
+        return
+    if path.suffix not in PICTURES:
+        raise typer.BadParameter(f"a picture is a .png, .svg or .pdf file, not '{path.suffix or path.name}'")
+    check_plotting()
+    check_output(path)
+
+
+def check_plotting() -> None:
+    if importlib.util.find_spec("matplotlib") is None:
+        raise typer.BadParameter("pictures need matplotlib: pip install 'sycl-mat[bench]'")
 
 
 def _unhampered() -> None:
@@ -179,16 +216,18 @@ def bench(
     """
     _unhampered()
     try:
-        wanted = read_shapes(shapes) if shapes else squares([int(size) for size in sizes.split(",")])
+        wanted = read_shapes(shapes) if shapes else sizes_of(sizes)
+        dtypes = dtypes_of(dtype)
+        for kind in dtypes:
+            dtype_from_name(kind)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     if group:
         wanted = [shape for shape in wanted if shape.group in group]
-    if not wanted:
+    if not any(not shape.dtypes or kind in shape.dtypes for shape in wanted for kind in dtypes):
         raise typer.BadParameter("there is no shape to measure")
-    if plot and plot.suffix not in (".png", ".svg", ".pdf"):
-        raise typer.BadParameter(f"a picture is a .png, .svg or .pdf file, not '{plot.suffix or plot.name}'")
-    dtypes = dtype.split(",")
+    check_output(json_file)
+    check_picture(plot)
     chosen = _core.current_device(device)
     contenders = _contenders(device, chosen.type == "cpu", blog, tuning)
     console.print(f"{chosen.name}, {chosen.compute_units} units, driver {chosen.driver_version}; NumPy {np.__version__}", style="dim")
@@ -215,7 +254,6 @@ def bench(
             console.print(f"{row.shape.label}: {name} left out: {reason}", style="dim", highlight=False)
     console.print(_summary(rows))
     if json_file:
-        json_file.parent.mkdir(parents=True, exist_ok=True)
         content = {"environment": _environment(chosen), "peaks_gflops": peaks, "rows": [row.as_dict() for row in rows]}
         json_file.write_text(json.dumps(content, indent=1) + "\n")
         console.print(f"figures: {json_file}")

@@ -18,11 +18,23 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from . import _core
+from .bench import dtype_from_name
+from .cli_bench import check_output, check_picture, check_plotting
 from .cli_try import try_command
-from .cli_tuned import tuned_app
+from .cli_tuned import plain, tuned_app
 from .errors import Error
-from .shapes import read_shapes, squares
-from .tuning import Problem, TuneReport, problems_of, read_trace, report_as_dict, report_from_dict, tune
+from .shapes import dtypes_of, read_shapes, sizes_of
+from .tuning import (
+    NotWrittenError,
+    Problem,
+    TuneReport,
+    check_tuning_file,
+    problems_of,
+    read_trace,
+    report_as_dict,
+    report_from_dict,
+    tune,
+)
 
 console = Console()
 
@@ -32,16 +44,19 @@ _WORKER = "SYCL_MAT_TUNE_WORKER"
 
 
 def _fail(message: object) -> typer.Exit:
-    console.print(f"[red]{message}[/red]", highlight=False)
+    console.print(f"[red]{plain(str(message))}[/red]", highlight=False, soft_wrap=True)
     return typer.Exit(1)
 
 
 def _wanted(
-    sizes: str | None, shapes: Path | None, group: list[str] | None, from_trace: Path | None, dtypes: Sequence[str], device: str | None
+    sizes: str | None, shapes: Path | None, group: list[str] | None, from_trace: Path | None, dtype: str, device: str | None
 ) -> list[Problem]:
     if sum(given is not None for given in (sizes, shapes, from_trace)) > 1:
         raise typer.BadParameter("give one of --sizes, --shapes and --from-trace")
     try:
+        dtypes = dtypes_of(dtype)
+        for kind in dtypes:
+            dtype_from_name(kind)
         if from_trace:
             found = read_trace(from_trace)
             if not found:
@@ -50,7 +65,7 @@ def _wanted(
         if shapes:
             chosen = [shape for shape in read_shapes(shapes) if not group or shape.group in group]
         elif sizes:
-            chosen = squares([int(size) for size in sizes.split(",")])
+            chosen = sizes_of(sizes)
         else:
             chosen = [Problem.from_raw(raw).shape for raw in _core.representative_problems(device)]
     except (ValueError, OSError) as error:
@@ -130,7 +145,7 @@ def _table(report: TuneReport, peers: dict[Problem, float]) -> Table:
     for o in report.outcomes:
         cells = [
             o.problem.label,
-            f"[green]{o.kernel}[/]" if o.fastest else o.kernel,
+            f"[green]{plain(o.kernel)}[/]" if o.fastest else plain(o.kernel),
             f"{o.default_gflops:.1f}",
             f"{o.present_gflops:.1f}",
             f"{o.best_gflops:.1f}",
@@ -139,7 +154,7 @@ def _table(report: TuneReport, peers: dict[Problem, float]) -> Table:
         if peers:
             peer = peers.get(o.problem)
             cells.append(f"{o.best_gflops / peer:.2f}" if peer else "-")
-        table.add_row(*cells, o.best_text, f"[green]{o.verdict}[/]" if o.improved else o.verdict)
+        table.add_row(*cells, plain(o.best_text), f"[green]{plain(o.verdict)}[/]" if o.improved else plain(o.verdict))
     return table
 
 
@@ -211,13 +226,24 @@ def tune_command(
     Every set is proven on shapes with edges before it counts; the best take turns with the present choice, and win only beyond the
     noise. Ctrl-C keeps what was found. A later run begins where this one ended.
     """
+    restrict = _restrictions(only)
     if _WORKER not in os.environ:
+        # Whatever cannot work is told now, not when the time is spent.
+        for path in (json_file, html, record_sweep):
+            check_output(path)
+        check_picture(plot)
+        if html:
+            check_plotting()
+        known = sizes or shapes or from_trace  # else they depend on the device, which the child looks at
+        _wanted(sizes if known else "1", shapes, group, from_trace, dtype, device)
+        if not dry_run:
+            check_tuning_file(file)
         if fresh:
             Path(_core.tuning_journal()).unlink(missing_ok=True)
         raise typer.Exit(_supervise(budget))
     budget = float(os.environ[_WORKER])
-    problems = _wanted(sizes, shapes, group, from_trace, dtype.split(","), device)
-    restrict = _restrictions(only)
+    problems = _wanted(sizes, shapes, group, from_trace, dtype, device)
+    unwritten: Error | None = None
     try:
         chosen = _core.current_device(device)
         console.print(f"{chosen.name}, {chosen.compute_units} units, driver {chosen.driver_version}", style="dim", highlight=False)
@@ -240,22 +266,36 @@ def tune_command(
                 most_evaluations=most,
                 restrict=restrict,
             )
+    except NotWrittenError as error:
+        report, unwritten = error.report, error
     except Error as error:
         raise _fail(error) from None
     console.print(_table(report, peers))
-    _summary(report)
+    if unwritten is None:
+        _summary(report)
     if json_file:
-        json_file.parent.mkdir(parents=True, exist_ok=True)
         json_file.write_text(json.dumps(report_as_dict(report)) + "\n")
         console.print(f"measurements: {json_file}")
-    if plot or html:
-        from . import tune_report
+    _draw(report, plot, html)
+    if unwritten:
+        raise _fail(unwritten)
 
-        if plot:
-            console.print("pictures: " + ", ".join(map(str, tune_report.write_plots(report, plot))))
-        if html:
-            tune_report.write_html(report, html)
-            console.print(f"report: {html}")
+
+def _draw(report: TuneReport, plot: Path | None, html: Path | None) -> None:
+    from . import tune_report
+
+    if plot:
+        console.print("pictures: " + ", ".join(map(str, tune_report.write_plots(report, plot))))
+    if html:
+        tune_report.write_html(report, html)
+        console.print(f"report: {html}")
+
+
+def _measurements(file: Path) -> TuneReport:
+    try:
+        return report_from_dict(json.loads(file.read_text(encoding="utf-8")))
+    except (ValueError, LookupError, TypeError, AttributeError):  # not JSON, or other JSON than ours
+        raise typer.BadParameter(f"{file} holds no measurements of a run; sycl-mat tune --json FILE writes such a file") from None
 
 
 def redraw_command(
@@ -264,14 +304,12 @@ def redraw_command(
     html: Annotated[Path | None, typer.Option(help="write a report with pictures in one file")] = None,
 ) -> None:
     """Draw the pictures of an earlier run again."""
-    from . import tune_report
-
-    report = report_from_dict(json.loads(measurements.read_text()))
-    if plot:
-        console.print("pictures: " + ", ".join(map(str, tune_report.write_plots(report, plot))))
+    report = _measurements(measurements)
+    check_picture(plot)
+    check_output(html)
     if html:
-        tune_report.write_html(report, html)
-        console.print(f"report: {html}")
+        check_plotting()
+    _draw(report, plot, html)
     if not plot and not html:
         console.print(_table(report, {}))
 

@@ -8,17 +8,29 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from . import _core
+from .cli_bench import check_output, check_picture
 from .errors import Error
 from .shapes import Shape
 
 console = Console()
 
 
+def printable(text: str) -> str:
+    """With escapes for what would move the cursor, change colours or the direction of writing: \\x1b, \\n, \\u202e."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def plain(text: str) -> str:
+    """Text from a file, for a table or a line: no control characters, no markup."""
+    return escape(printable(text))
+
+
 def _fail(message: object) -> typer.Exit:
-    console.print(f"[red]{message}[/red]", highlight=False)
+    console.print(f"[red]{plain(str(message))}[/red]", highlight=False, soft_wrap=True)
     return typer.Exit(1)
 
 
@@ -27,10 +39,10 @@ tuned_app = typer.Typer(no_args_is_help=True, help="Look after the constants tha
 
 def _kernel(record: dict[str, Any]) -> str:
     """Its name, and whether it was the fastest for the problem."""
-    name = str(record["kernel"])
+    name = plain(record["kernel"])
     if not record["fastest"]:
         return name
-    return f"[green]{name}[/] (not {record['instead_of']})" if record["instead_of"] else f"[green]{name}[/]"
+    return f"[green]{name}[/] (not {plain(record['instead_of'])})" if record["instead_of"] else f"[green]{name}[/]"
 
 
 def _files(shipped: bool) -> list[tuple[str, str]]:
@@ -49,7 +61,7 @@ def list_command(everything: Annotated[bool, typer.Option("--all", help="other d
     for source, name in _files(True):
         content = _core.read_tuning_file(name)
         for warning in content["warnings"]:
-            console.print(f"[yellow]{warning}[/yellow]", highlight=False)
+            console.print(f"[yellow]{plain(warning)}[/yellow]", highlight=False)
         for r in content["records"]:
             if r["fingerprint"] not in mine and not everything:
                 hidden += 1
@@ -58,13 +70,20 @@ def list_command(everything: Annotated[bool, typer.Option("--all", help="other d
             m, n, k, batch = r["shape"]
             shape = Shape(m, n, k, r["layout"].upper(), batch)
             gain = f"{r['gflops'] / r['default_gflops']:.2f}" if r["default_gflops"] else "-"
-            note = r["measured"][:10]
+            note = plain(r["measured"][:10])
             if device is not None and device.driver_version != r["driver"]:
-                note += f"\n[yellow]driver {r['driver']}[/yellow]"
+                note += f"\n[yellow]driver {plain(r['driver'])}[/yellow]"
             if r["other_kernel"]:
                 note += "\n[yellow]another version of the kernel[/yellow]"
             table.add_row(
-                source, f"{shape.label} {r['dtype']}", _kernel(r), f"{r['gflops']:.4g}", gain, r["params_text"], note, r["device"]
+                source,
+                f"{shape.label} {plain(r['dtype'])}",
+                _kernel(r),
+                f"{r['gflops']:.4g}",
+                gain,
+                plain(r["params_text"]),
+                note,
+                plain(r["device"]),
             )
             shown += 1
     if shown:
@@ -89,6 +108,7 @@ def export_command(
     count = len(json.loads(text)["records"])
     if count == 0:
         raise _fail("there is no record to export; sycl-mat tune makes some")
+    check_output(target)
     target.write_text(text)
     console.print(f"{count} records: {target}", highlight=False)
 
@@ -101,7 +121,7 @@ def import_command(file: Annotated[Path, typer.Argument(help="a file of `tuned e
     except Error as error:
         raise _fail(error) from None
     for warning in warnings:
-        console.print(f"[yellow]{warning}[/yellow]", highlight=False)
+        console.print(f"[yellow]{plain(warning)}[/yellow]", highlight=False)
     if count == 0:
         raise typer.Exit(1)
     console.print(f"{changed} of {count} records are new: {_core.user_tuning_file()}", highlight=False)
@@ -134,6 +154,7 @@ def replay_command(
     plot: Annotated[Path | None, typer.Option(help="draw the convergence of each strategy")] = None,
 ) -> None:
     """Compare the search strategies on recorded measurements, without the device."""
+    check_picture(plot)
     table = Table("strategy", title="evaluations until within …, median of the runs", title_justify="left")
     margins = (0.05, 0.03, 0.01)
     for margin in margins:

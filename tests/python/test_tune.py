@@ -2,17 +2,21 @@
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import sycl_mat
 from sycl_mat import _core, tune_report, tuning
+from sycl_mat.cli import app
 from sycl_mat.shapes import Shape
 
 SIZE = 96
@@ -300,12 +304,88 @@ def test_list_export_import_clear(tuning_file: Path, tmp_path: Path) -> None:
     assert "packed" in command("tuned", "list", file=tuning_file).stdout
     exported = tmp_path / "exported.json"
     assert "1 records" in command("tuned", "export", str(exported), file=tuning_file).stdout
+    refused = command("tuned", "export", str(exported / "x"), file=tuning_file, check=False, COLUMNS="400")
+    assert refused.returncode == 2
+    assert f"cannot be written: {exported} is no folder" in refused.stderr
+    other_file = command("tune-report", str(exported), file=tuning_file, check=False, COLUMNS="400")
+    assert "holds no measurements of a run" in other_file.stderr
     other = tmp_path / "other.json"
     assert "1 of 1 records are new" in command("tuned", "import", str(exported), file=other).stdout
     assert "0 of 1 records are new" in command("tuned", "import", str(exported), file=other).stdout
     assert json.loads(other.read_text()) == json.loads(exported.read_text())
     assert "1 records removed" in command("tuned", "clear", "--yes", file=other).stdout
     assert json.loads(other.read_text())["records"] == []
+
+
+def test_a_tuning_file_that_cannot_be_written_is_told_before_the_search(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("kept")
+    target = tmp_path / "file" / "tuning.json"
+    begin = time.monotonic()
+    done = command("tune", "--sizes", "96", "--budget", "60", file=target, check=False)
+    assert done.returncode == 1
+    assert time.monotonic() - begin < 20, "the budget was spent"
+    assert done.stdout == ""
+    assert done.stderr.splitlines() == [
+        f"the tuning file {target} cannot be written ({tmp_path / 'file'} is no folder); "
+        "set SYCL_MAT_TUNING_FILE or XDG_CONFIG_HOME to a writable place"
+    ]
+    with pytest.raises(sycl_mat.Error, match="no ordinary file; give another file"):
+        run_tuner(file=tmp_path)
+
+
+def test_what_was_found_survives_a_tuning_file_that_fails_at_the_end(
+    tuning_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "folder" / "tuning.json"
+    spare = tmp_path / "spare"
+    spare.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(spare))
+
+    def spoil(_: object) -> None:
+        if target.parent.is_dir():
+            target.parent.rmdir()
+            target.parent.write_text("in the way")
+
+    with pytest.raises(tuning.NotWrittenError, match="sycl-mat tuned import") as caught:
+        run_tuner(file=target, most_evaluations=1, budget=5, progress=spoil)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert str(again) == str(caught.value)
+    (outcome,) = again.report.outcomes
+    assert outcome.best_gflops > 0
+    (record,) = _core.read_tuning_file(again.report.file)["records"]
+    assert record["kernel"] == "packed"
+
+    # The command prints the table all the same.
+    def fail(*_: str) -> None:
+        raise sycl_mat.Error("cannot replace the file")
+
+    monkeypatch.setattr(_core, "merge_tuning_file", fail)
+    monkeypatch.setenv("SYCL_MAT_TUNE_WORKER", "3")
+    monkeypatch.setenv("COLUMNS", "200")
+    result = CliRunner().invoke(app, ["tune", "--sizes", str(SIZE), "--kernel", "packed", "--most", "1", "--no-compare"])
+    assert result.exit_code == 1
+    assert "× defaults" in result.output
+    assert result.output.splitlines()[-1].startswith("cannot replace the file; the records are in")
+
+
+def test_a_search_leaves_nothing_in_the_temporary_folder(tuning_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spare = tmp_path / "spare"
+    spare.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(spare))
+    report = run_tuner(most_evaluations=1, budget=3)
+    assert report.records == 1
+    assert list(spare.iterdir()) == []
+
+
+def test_records_of_others_cannot_write_on_the_terminal(tuning_file: Path) -> None:
+    raw = "evil\x1b[31m\x07\r\u202e[bold]\nline"
+    forged(tuning_file, "packed", instead_of="host", device=raw, driver=raw, measured=raw)
+    listed = command("tuned", "list", file=tuning_file, COLUMNS="400").stdout
+    assert r"evil\x1b[31m\x07\r\u202e[bold]\nline" in listed
+    assert not any(c in listed for c in "\x1b\x07\r\u202e")
+    shown = command("explain", str(SIZE), str(SIZE), str(SIZE), file=tuning_file).stdout
+    assert "packed" in shown
+    assert not any(c in shown for c in "\x1b\x07\r\u202e")
 
 
 def test_a_trace_tells_what_a_program_multiplied(tmp_path: Path) -> None:
@@ -333,6 +413,9 @@ def test_a_broken_trace_is_named(tmp_path: Path) -> None:
     trace = tmp_path / "trace.jsonl"
     trace.write_text('{"m": 3}\n')
     with pytest.raises(ValueError, match=r"trace\.jsonl, line 1"):
+        tuning.read_trace(trace)
+    trace.write_text('{"m": 3, "n": 3, "k": 3, "layout": "nn", "batch": 1, "dtype": "foo", "count": 1}\n')
+    with pytest.raises(ValueError, match="line 1: dtype 'foo' is none of float32"):
         tuning.read_trace(trace)
 
 
