@@ -27,6 +27,7 @@ CHECK = """
 import numpy as np, sycl_mat
 a = np.arange(90000, dtype="f4").reshape(300, 300) % 7
 assert (sycl_mat.matmul(a, a) == a @ a).all()
+assert (sycl_mat.matmul(a, a, kernel="packed") == a @ a).all()  # through the device, whatever the planner would take
 assert (sycl_mat.matmul(a[:5, :6], a[:6, :4]) == a[:5, :6] @ a[:6, :4]).all()
 print(sycl_mat.last_kernel(), sycl_mat.__file__)
 """
