@@ -285,7 +285,8 @@ def _draw(report: TuneReport, plot: Path | None, html: Path | None) -> None:
     from . import tune_report
 
     if plot:
-        console.print("pictures: " + ", ".join(map(str, tune_report.write_plots(report, plot))))
+        drawn = ", ".join(map(str, tune_report.write_plots(report, plot)))
+        console.print(f"pictures: {drawn or 'none, for fewer than three sets of constants'}", markup=False)
     if html:
         tune_report.write_html(report, html)
         console.print(f"report: {html}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
@@ -307,8 +308,9 @@ def tune(
     aside = None
     if target:
         # A minute of measuring must not be lost to a file that was filled or moved meanwhile: the records are written elsewhere first.
-        with contextlib.suppress(OSError):  # no room for that: straight into the file
-            aside = Path(tempfile.mkdtemp(prefix="sycl-mat-tune-"))
+        # The folder is made when they are, so that nothing stays where a set of constants ends the process.
+        with contextlib.suppress(OSError):  # no such place: straight into the file
+            aside = Path(tempfile.gettempdir()) / f"sycl-mat-tune-{secrets.token_hex(8)}"
     kept = True
     try:
         report = _report(
