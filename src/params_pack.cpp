@@ -102,7 +102,7 @@ PackParams default_pack_params(const Problem& problem, const DeviceInfo& device)
   // pack: copying pays off where several row panels read the copy and B's rows do not lie in the second cache already.
   const bool in_place = problem.dtype == accumulator && !problem.b.transposed;
   const bool small = problem.k * problem.n * size <= l2;
-  const bool few_rows = problem.m <= 2 * p.mr, one_panel = problem.n <= columns;
+  const bool few_rows = problem.m <= 6 * p.mr, one_panel = problem.n <= columns;
   p.pack = in_place && (small || few_rows || one_panel) ? 0 : 2;
   return p;
 }
