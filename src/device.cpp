@@ -122,6 +122,7 @@ bool hidden_twin(const sycl::device& device, const std::vector<sycl::device>& al
   if (!found.empty()) {
     what += "; there are:";
     for (const auto& info : devices()) what += " " + info.selector + " (" + info.name + ")";
+    what += ".";
   } else {
     what +=
         ". For the processor: pip install intel-opencl-rt. For an Intel GPU: install its compute driver (Debian, Ubuntu: intel-opencl-icd "

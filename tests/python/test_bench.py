@@ -98,3 +98,15 @@ def test_element_types_have_names_in_any_case(name: str) -> None:
 def test_other_element_types_are_refused_with_a_list(name: str) -> None:
     with pytest.raises(ValueError, match="is none of float32, float64, float16, bfloat16, int8"):
         bench.dtype_from_name(name)
+
+
+@pytest.mark.parametrize(("peak", "kept"), [(1e9, True), (1e-9, False)])
+def test_a_peak_below_what_a_product_reached_is_left_out(
+    peak: float, kept: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from sycl_mat import _core, cli_bench
+
+    monkeypatch.setattr(cli_bench, "_peak", lambda device, dtype: peak)
+    row = bench.measure(Shape(64, 64, 64), "float32", [peers.numpy_contender()], rounds=1, seconds=0.01, interleave=False)
+    assert cli_bench._undisturbed(peak, _core.current_device("cpu"), "float32", [row]) == (peak if kept else None)
+    assert ("too busy" in capsys.readouterr().out) != kept
