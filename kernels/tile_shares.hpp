@@ -1,4 +1,4 @@
-// Which tiles, and which parts of tiles cut along K, each block of tf32x3 computes. Nobody waits for anybody: what a block does follows
+// Which tiles, and which parts of tiles cut along K, each block of a persistent kernel computes. Nobody waits for anybody: what a block does follows
 // from its number.
 //
 // The first shared_tiles tiles are cut: their stages, counted through all of them, are dealt out in equal shares, so that a block's share
@@ -7,7 +7,7 @@
 // To be included where TILE_ROWS, tile_cols, tile_k and INLINE are known.
 #pragma once
 
-#include "wgmma.hpp"
+#include "ptx.hpp"
 
 namespace sycl_mat {
 

@@ -1,4 +1,4 @@
-// Hopper's warp-group instructions as functions: TF32 products, shared-memory barriers, asynchronous copies. PTX for sm_90a only.
+// Hopper's warp-group instructions as functions: TF32 products, shared-memory barriers. PTX for sm_90a only.
 //
 // A warp-group is 4 neighbouring warps. `wgmma` multiplies a 64×8 block that lies in its registers by an 8×N block that lies in local
 // memory, into 64×N sums in its registers: lane l of warp w (g = l / 4, t = l % 4) holds
@@ -6,7 +6,7 @@
 //   4); of the sums, columns 8j + 2t + {0, 1}: sums[4j + {0, 1}] of row g, sums[4j + {2, 3}] of row g + 8.
 #pragma once
 
-#include "device.hpp"
+#include "ptx.hpp"
 
 // The registers of an instruction are named one by one: "%0,%1,…" in its text, "+f"(d[0]),… in its operands, ten by ten.
 #define TEN_NAMES(tens) \
@@ -54,45 +54,6 @@ inline unsigned long long swizzled_block(unsigned local_address) {
   return swizzle_128 | eight_rows << 32 | unused << 16 | local_address >> 4;
 }
 
-inline int lane_id() {
-  int id;
-  asm("mov.u32 %0, %%laneid;" : "=r"(id));
-  return id;
-}
-/// A number that all lanes of a warp agree on, so that the compiler knows it too: loops around wgmma must not look as if lanes left them
-/// at different times, or its descriptors are computed in slow registers.
-inline int same_in_warp(int number) {
-  int same;
-  asm volatile("redux.sync.or.b32 %0, %1, 0xffffffff;" : "=r"(same) : "r"(number));
-  return same;
-}
-inline int thread_id() {
-  int id;
-  asm("mov.u32 %0, %%tid.x;" : "=r"(id));
-  return id;
-}
-/// The same, read again: for values that would otherwise occupy registers from the kernel's beginning on.
-inline int fresh_thread_id() {
-  int id;
-  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(id));
-  return id;
-}
-inline int block_id() {
-  int id;
-  asm("mov.u32 %0, %%ctaid.x;" : "=r"(id));
-  return id;
-}
-inline int block_count() {
-  int count;
-  asm("mov.u32 %0, %%nctaid.x;" : "=r"(count));
-  return count;
-}
-inline unsigned local_address(const void* pointer) {
-  unsigned address;
-  asm("{.reg .u64 a; cvta.to.shared.u64 a, %1; cvt.u32.u64 %0, a;}" : "=r"(address) : "l"(pointer));
-  return address;
-}
-
 // Barriers in local memory ("mbarrier"): a phase ends when as many threads have arrived as the barrier was made for.
 inline void phase_init(unsigned barrier, int arrivals) {
   asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
@@ -117,25 +78,6 @@ inline void phase_wait(unsigned barrier, int parity) {
 /// as well as whoever stores: it has to stand somewhere between the two.
 inline void stores_to_wgmma() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-/// 16 bytes from global to local memory, both addresses multiples of 16.
-inline void copy_16(unsigned to, const void* from) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
-}
-inline void copy_4(unsigned to, const void* from) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
-}
-/// 4 bytes, or a zero without reading anything.
-inline void copy_4_or_zero(unsigned to, const void* from, bool copy) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(copy ? 4 : 0) : "memory");
-}
-
-/// A load that the optimiser leaves alone: otherwise it joins paths that load the same address, and branches between single loads.
-inline float load_single(const float* from) {
-  float x;
-  asm volatile("ld.global.nc.f32 %0, [%1];" : "=f"(x) : "l"(from));
-  return x;
-}
-
 /// Registers of a thread from here on; every warp of the warp-group must get there.
 template <int count>
 inline void fewer_registers() {
@@ -146,8 +88,6 @@ inline void more_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
 }
 
-/// Waits for all threads of the block.
-inline void block_barrier() { asm volatile("bar.sync 0;" ::: "memory"); }
 /// Waits for the 128 threads of a warp-group (barriers 1, 2, …): whether any of them said yes.
 inline bool any_of_group(int group, bool mine) {
   int any;
@@ -156,24 +96,6 @@ inline bool any_of_group(int group, bool mine) {
                : "r"(1 + group), "r"(int(mine))
                : "memory");
   return any != 0;
-}
-
-/// Adds to a counter in global memory; what this thread's warp-group wrote before its barrier is visible to whoever sees the sum.
-inline int count_arrival(int* counter) {
-  int before;
-  asm volatile("fence.acq_rel.gpu; atom.global.add.relaxed.gpu.s32 %0, [%1], 1; fence.acq_rel.gpu;"
-               : "=r"(before)
-               : "l"(counter)
-               : "memory");
-  return before;
-}
-/// Four floats that another block wrote, past this multiprocessor's own cache.
-inline Vector<float, 4> load_from_others(const float* from) {
-  Vector<float, 4> v;
-  float x, y, z, w;
-  asm volatile("ld.global.cg.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(x), "=f"(y), "=f"(z), "=f"(w) : "l"(from) : "memory");
-  v[0] = x, v[1] = y, v[2] = z, v[3] = w;
-  return v;
 }
 
 }  // namespace sycl_mat
