@@ -1,11 +1,13 @@
 // gpu_bench: our kernels on a GPU, with cuBLAS in the same run where it is installed. TFLOP/s by the wall clock over back-to-back launches
 // of operands that are on the device: what a kernel costs, not what a call from Python costs.
 //
-//   gpu_bench [--cublas libcublas.so.13] [--device cuda:0] [--ms 40] [--pause 200] [--check] kernel… -- MxNxK[:layout][:batch]…
+//   gpu_bench [--cublas libcublas.so.13] [--device cuda:0] [--type float16] [--ms 40] [--pause 200] [--check] kernel…
+//             -- MxNxK[:layout][:batch]…
 //
 // A kernel is "cublas", "auto" (the planner's choice), a name, or "tiled/8,16,8,16,8,4/split_k=2,swizzle=8" with its constants. A layout is
 // two letters, N or T: how A and B are stored. Before each figure the device rests for --pause milliseconds: it lowers its clock while it
-// is hot, and no kernel shall pay for the one before. --check prints the largest error of sampled results, relative to Σ|a·b|.
+// is hot, and no kernel shall pay for the one before. --check prints the largest error of sampled results, relative to Σ|a·b|: of 16-bit
+// types mostly what rounding the result costs. Types are float32, float16 and bfloat16, which cuBLAS sums in float32, too.
 #include <dlfcn.h>
 
 #include <chrono>
@@ -19,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "backends/narrow_types.hpp"
 #include "context.hpp"
 #include "launch.hpp"
 #include "params_json.hpp"
@@ -52,8 +55,8 @@ Shape parse_shape(const std::string& text) {
 
 /// cuBLAS, loaded when asked for: TF32 stays off, as is its default.
 struct Cublas {
-  using Gemm = int (*)(void*, int, int, int, int, int, const float*, const float*, int, long long, const float*, int, long long,
-                       const float*, float*, int, long long, int);
+  using Gemm = int (*)(void*, int, int, int, int, int, const void*, const void*, int, int, long long, const void*, int, int, long long,
+                       const void*, void*, int, int, long long, int, int, int);
   void* handle = nullptr;
   Gemm gemm = nullptr;
   int (*synchronize)() = nullptr;
@@ -63,21 +66,60 @@ struct Cublas {
     void* driver = dlopen("libcuda.so.1", RTLD_NOW);
     if (!library || !driver) throw Error(std::string("cuBLAS cannot be loaded: ") + dlerror());
     const auto create = reinterpret_cast<int (*)(void**)>(dlsym(library, "cublasCreate_v2"));
-    gemm = reinterpret_cast<Gemm>(dlsym(library, "cublasSgemmStridedBatched"));
+    gemm = reinterpret_cast<Gemm>(dlsym(library, "cublasGemmStridedBatchedEx"));
     synchronize = reinterpret_cast<int (*)()>(dlsym(driver, "cuCtxSynchronize"));
     if (!create || !gemm || create(&handle) != 0) throw Error("cuBLAS does not start");
   }
   /// Row-major C = A·B is column-major Cᵀ = Bᵀ·Aᵀ.
-  void run(const Shape& s, const float* a, const float* b, float* d) const {
+  void run(const Shape& s, DType type, const void* a, const void* b, void* d) const {
     const float one = 1, zero = 0;
-    const int status = gemm(handle, s.trans_b, s.trans_a, int(s.n), int(s.m), int(s.k), &one, b, int(s.trans_b ? s.k : s.n), s.k * s.n, a,
-                            int(s.trans_a ? s.m : s.k), s.m * s.k, &zero, d, int(s.n), s.m * s.n, int(s.batch));
-    if (status != 0) throw Error("cublasSgemmStridedBatched: " + std::to_string(status));
+    const int cuda_type = type == DType::float16 ? 2 : type == DType::bfloat16 ? 14 : 0;
+    constexpr int compute_float32 = 68, default_algorithm = -1;
+    const int status = gemm(handle, s.trans_b, s.trans_a, int(s.n), int(s.m), int(s.k), &one, b, cuda_type, int(s.trans_b ? s.k : s.n),
+                            s.k * s.n, a, cuda_type, int(s.trans_a ? s.m : s.k), s.m * s.k, &zero, d, cuda_type, int(s.n), s.m * s.n,
+                            int(s.batch), compute_float32, default_algorithm);
+    if (status != 0) throw Error("cublasGemmStridedBatchedEx: " + std::to_string(status));
   }
 };
 
-MatrixView view_of(float* data, index_t rows, index_t cols, bool transposed, index_t batch) {
-  MatrixView v = transposed ? row_major(data, cols, rows).transposed() : row_major(data, rows, cols);
+DType parse_type(const std::string& text) {
+  for (const DType type : {DType::float32, DType::float16, DType::bfloat16})
+    if (text == name_of(type)) return type;
+  throw InputError("not a type that can be measured here: " + text);
+}
+
+/// The numbers as elements of a type, and what they have become as such.
+std::vector<char> elements_of(std::vector<float>& numbers, DType type) {
+  std::vector<char> elements(numbers.size() * std::size_t(size_of(type)));
+  if (type == DType::float32) std::memcpy(elements.data(), numbers.data(), elements.size());
+  for (std::size_t i = 0; type != DType::float32 && i < numbers.size(); ++i) {
+    std::uint16_t bits;
+    if (type == DType::float16) {
+      const auto narrow = to_float16(numbers[i]);
+      bits = narrow.bits, numbers[i] = float(narrow);
+    } else {
+      const auto narrow = to_bfloat16(numbers[i]);
+      bits = narrow.bits, numbers[i] = float(narrow);
+    }
+    std::memcpy(elements.data() + i * 2, &bits, 2);
+  }
+  return elements;
+}
+float number_at(const std::vector<char>& elements, std::size_t i, DType type) {
+  if (type == DType::float32) {
+    float x;
+    std::memcpy(&x, elements.data() + i * 4, 4);
+    return x;
+  }
+  std::uint16_t bits;
+  std::memcpy(&bits, elements.data() + i * 2, 2);
+  return type == DType::float16 ? float(float16_bits{bits}) : float(bfloat16_bits{bits});
+}
+
+MatrixView view_of(void* data, DType type, index_t rows, index_t cols, bool transposed, index_t batch) {
+  auto* const floats = static_cast<float*>(data);
+  MatrixView v = transposed ? row_major(floats, cols, rows).transposed() : row_major(floats, rows, cols);
+  v.dtype = type;
   if (batch > 1) v.batch = {{batch, rows * cols}};
   return v;
 }
@@ -110,8 +152,10 @@ GemmOptions options_of(const std::string& kernel) {
 }
 
 struct Arrays {
-  std::vector<float> host_a, host_b, host_d;
-  float *a, *b, *d;
+  DType type;
+  std::vector<float> host_a, host_b;
+  std::vector<char> host_d;
+  void *a, *b, *d;
 };
 
 /// Largest |computed − exact| / Σ|a·b| over some columns and rows of the first matrix.
@@ -130,7 +174,7 @@ double largest_error(const Shape& s, const Arrays& o) {
         exact += product;
         magnitude += std::fabs(product);
       }
-      const double error = std::fabs(o.host_d[std::size_t(i * s.n + j)] - exact) / magnitude;
+      const double error = std::fabs(number_at(o.host_d, std::size_t(i * s.n + j), o.type) - exact) / magnitude;
       if (!(error <= largest)) largest = error;
     }
   }
@@ -166,12 +210,15 @@ int main(int argc, char** argv) try {
   std::vector<Shape> shapes;
   double seconds = 0.04, pause = 0.2;
   bool check = false, in_shapes = false;
+  DType type = DType::float32;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
     if (arg == "--cublas")
       cublas_file = argv[++i];
     else if (arg == "--device")
       device = argv[++i];
+    else if (arg == "--type")
+      type = parse_type(argv[++i]);
     else if (arg == "--ms")
       seconds = std::atof(argv[++i]) / 1000;
     else if (arg == "--pause")
@@ -186,7 +233,8 @@ int main(int argc, char** argv) try {
       kernels.push_back(arg);
   }
   Context::State& context = sycl_mat::context(device).state();
-  std::printf("%s, driver %s; TFLOP/s", context.info.name.c_str(), context.info.driver_version.c_str());
+  std::printf("%s, driver %s; %s, TFLOP/s", context.info.name.c_str(), context.info.driver_version.c_str(),
+              std::string(name_of(type)).c_str());
   std::printf(check ? ", error / Σ|a·b|\n" : "\n");
   Cublas cublas;
   std::printf("%-24s", "M×N×K:layout:batch");
@@ -195,7 +243,8 @@ int main(int argc, char** argv) try {
   for (const Shape& s : shapes) {
     const auto size = [&](index_t rows, index_t cols) { return std::size_t(rows * cols * s.batch); };
     Arrays o;
-    o.host_a.resize(size(s.m, s.k)), o.host_b.resize(size(s.k, s.n)), o.host_d.resize(size(s.m, s.n));
+    o.type = type;
+    o.host_a.resize(size(s.m, s.k)), o.host_b.resize(size(s.k, s.n)), o.host_d.resize(size(s.m, s.n) * std::size_t(size_of(type)));
     std::mt19937 random(12345);
     std::vector<float> pool(1 << 20);
     std::normal_distribution<float> normal;
@@ -203,28 +252,28 @@ int main(int argc, char** argv) try {
     for (auto* v : {&o.host_a, &o.host_b})
       for (std::size_t i = 0, at = random() % 4096; i < v->size(); ++i, at = (at + 1) % 1048573) (*v)[i] = pool[at];
     sycl::queue& queue = context.queue;
-    const auto on_device = [&](const std::vector<float>& host) {
-      auto* p = sycl::malloc_device<float>(host.size(), queue);
-      queue.memcpy(p, host.data(), host.size() * 4).wait();
+    const auto on_device = [&](const std::vector<char>& host) {
+      void* p = sycl::malloc_device(host.size(), queue);
+      queue.memcpy(p, host.data(), host.size()).wait();
       return p;
     };
-    o.a = on_device(o.host_a), o.b = on_device(o.host_b), o.d = on_device(o.host_d);
+    o.a = on_device(elements_of(o.host_a, type)), o.b = on_device(elements_of(o.host_b, type)), o.d = on_device(o.host_d);
     std::printf("%-24s", s.text.c_str());
     std::string notes;
     for (const auto& kernel : kernels) {
       const int width = std::max(12, int(kernel.size()));
       try {
-        queue.memset(o.d, 0xff, o.host_d.size() * 4).wait();
+        queue.memset(o.d, 0xff, o.host_d.size()).wait();
         double time = 0;
         if (kernel == "cublas") {
           if (!cublas.handle) cublas.open(cublas_file.c_str());
-          time = time_of(seconds, pause, [&] { cublas.run(s, o.a, o.b, o.d); }, [&] { cublas.synchronize(); });
+          time = time_of(seconds, pause, [&] { cublas.run(s, type, o.a, o.b, o.d); }, [&] { cublas.synchronize(); });
         } else {
           const GemmOptions options = options_of(kernel);
-          const Problem problem =
-              make_problem(sycl_mat::check(view_of(o.a, s.m, s.k, s.trans_a, s.batch), view_of(o.b, s.k, s.n, s.trans_b, s.batch), nullptr,
-                                           view_of(o.d, s.m, s.n, false, s.batch), options),
-                           options);
+          const Problem problem = make_problem(
+              sycl_mat::check(view_of(o.a, type, s.m, s.k, s.trans_a, s.batch), view_of(o.b, type, s.k, s.n, s.trans_b, s.batch), nullptr,
+                              view_of(o.d, type, s.m, s.n, false, s.batch), options),
+              options);
           const Plan plan = make_plan(problem, context.info, options);
           const Program& program = context.programs.get(*plan.kernel, plan.constants);
           time = time_of(seconds, pause, [&] { launch(context, plan, program, problem); }, [&] { context.wait(); });
@@ -233,7 +282,7 @@ int main(int argc, char** argv) try {
         }
         const double tflops = 2.0 * double(s.m) * double(s.n) * double(s.k) * double(s.batch) / time / 1e12;
         if (check) {
-          queue.memcpy(o.host_d.data(), o.d, o.host_d.size() * 4).wait();
+          queue.memcpy(o.host_d.data(), o.d, o.host_d.size()).wait();
           char cell[64];
           std::snprintf(cell, sizeof(cell), "%.2f %.1e", tflops, largest_error(s, o));
           std::printf(" %*s", width, cell);
@@ -247,7 +296,7 @@ int main(int argc, char** argv) try {
       }
     }
     std::printf("%s\n", std::getenv("NOTES") ? notes.c_str() : "");
-    for (float* p : {o.a, o.b, o.d}) sycl::free(p, queue);
+    for (void* p : {o.a, o.b, o.d}) sycl::free(p, queue);
   }
   return 0;
 } catch (const std::exception& e) {
