@@ -1,5 +1,5 @@
-// Which tiles, and which parts of tiles cut along K, each block of a persistent kernel computes. Nobody waits for anybody: what a block does follows
-// from its number.
+// Which tiles, and which parts of tiles cut along K, each block of a persistent kernel computes. Nobody waits for anybody: what a block
+// does follows from its number.
 //
 // The first shared_tiles tiles are cut: their stages, counted through all of them, are dealt out in equal shares, so that a block's share
 // may end one tile and begin the next. After its share a block takes whole tiles in turn.
@@ -11,7 +11,8 @@
 
 namespace sycl_mat {
 
-constexpr int tile_rows_in_a_band = 8;  // tiles are walked in bands of so many rows of tiles, which share their parts of B in the cache
+/// Tiles are walked in bands of so many rows of tiles, which share their parts of B in the cache: about a square is computed at a time.
+constexpr int tile_rows_in_a_band = tile_cols == 256 && tile_k == 64 ? 16 : 8;
 
 /// A part of a tile: stages begin … end - 1 of its `stages`.
 struct Part {
