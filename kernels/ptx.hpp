@@ -33,6 +33,11 @@ inline int block_id() {
   asm("mov.u32 %0, %%ctaid.x;" : "=r"(id));
   return id;
 }
+inline int fresh_block_id() {
+  int id;
+  asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(id));
+  return id;
+}
 inline int block_count() {
   int count;
   asm("mov.u32 %0, %%nctaid.x;" : "=r"(count));

@@ -189,6 +189,7 @@ struct Case {
   bool integers = false;     ///< small integers: the result must be exact
   bool broadcast_a = false;  ///< all products of the stack share A
   unsigned seed = 1;
+  Precision precision = Precision::automatic;
 
   std::string text() const {
     std::ostringstream s;
@@ -333,7 +334,7 @@ class Harness {
 
     Problem p;
     p.m = c.m, p.n = c.n, p.k = c.k, p.batch_outer = c.batch_outer, p.batch_inner = c.batch_inner;
-    p.dtype = c.dtype, p.accumulator = acc, p.out = out;
+    p.dtype = c.dtype, p.accumulator = acc, p.out = out, p.precision = c.precision;
     p.a = a.operand, p.b = b.operand, p.d = d.operand, p.c = old.operand;
     if (c.beta == 0) p.c.data = nullptr;
     p.epilogue = {c.alpha, c.beta, bias_length ? bias.data() : nullptr, c.bias, c.activation};

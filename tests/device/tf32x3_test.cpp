@@ -2,7 +2,6 @@
 // where TF32 has no say (infinities, NaN, the largest and the smallest numbers). Skipped on any other device.
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "context.hpp"
+#include "hard_numbers.hpp"
 #include "oracle.hpp"
 
 namespace sycl_mat {
@@ -112,52 +112,11 @@ TEST_F(Tf32x3, BiasAndActivation) {
     }
 }
 
-/// Data on which a cheaper splitting fails: one scale for a matrix, sums in the tensor units, dropped small parts.
-enum class Kind { normal, uniform, wide, scaled_rows_and_columns, scaled_k, cancelling, small, large };
-
-struct Data {
-  std::vector<float> a, b;
-  Data(Kind kind, std::int64_t m, std::int64_t n, std::int64_t k, std::mt19937& random) : a(std::size_t(m * k)), b(std::size_t(k * n)) {
-    std::normal_distribution<float> normal;
-    std::uniform_real_distribution<float> uniform;
-    std::uniform_int_distribution<int> exponent(-20, 20);
-    std::vector<int> rows(static_cast<std::size_t>(m)), columns(static_cast<std::size_t>(n)), depths(static_cast<std::size_t>(k));
-    for (auto* x : {&rows, &columns, &depths})
-      for (int& e : *x) e = exponent(random);
-    for (std::int64_t i = 0; i < m; ++i)
-      for (std::int64_t x = 0; x < k; ++x) {
-        float& v = a[std::size_t(i * k + x)];
-        v = kind == Kind::uniform ? uniform(random) : normal(random);
-        if (kind == Kind::wide) v = std::ldexp(v, exponent(random));
-        if (kind == Kind::scaled_rows_and_columns) v = std::ldexp(v, rows[std::size_t(i)]);
-        if (kind == Kind::scaled_k) v = std::ldexp(v, depths[std::size_t(x)]);
-        if (kind == Kind::cancelling && x >= k / 2) v = -a[std::size_t(i * k + x - k / 2)];
-        if (kind == Kind::small) v *= 0x1p-50f;
-        if (kind == Kind::large) v *= 0x1p55f;
-      }
-    for (std::int64_t x = 0; x < k; ++x)
-      for (std::int64_t j = 0; j < n; ++j) {
-        float& v = b[std::size_t(x * n + j)];
-        v = kind == Kind::uniform ? uniform(random) : normal(random);
-        if (kind == Kind::wide) v = std::ldexp(v, exponent(random));
-        if (kind == Kind::scaled_rows_and_columns) v = std::ldexp(v, columns[std::size_t(j)]);
-        if (kind == Kind::scaled_k) v = std::ldexp(v, -depths[std::size_t(x)]);
-        if (kind == Kind::cancelling && x >= k / 2) v = b[std::size_t((x - k / 2) * n + j)] * (1 + 0x1p-20f * normal(random));
-        if (kind == Kind::small) v *= 0x1p-50f;
-        if (kind == Kind::large) v *= 0x1p55f;
-      }
-  }
-};
-
 TEST_F(Tf32x3, ErrorsAreSmallerThanThoseOfMultiplyAdds) {
-  const std::pair<const char*, Kind> kinds[] = {{"normal", Kind::normal},     {"uniform", Kind::uniform},
-                                                {"wide", Kind::wide},         {"rows and columns scaled", Kind::scaled_rows_and_columns},
-                                                {"k scaled", Kind::scaled_k}, {"cancelling", Kind::cancelling},
-                                                {"small", Kind::small},       {"large", Kind::large}};
   const std::int64_t m = 256, n = 384;
   for (const std::int64_t k : {32, 64, 96, 128, 192, 256, 384, 512, 1000, 8192})
-    for (const auto& [name, kind] : kinds) {
-      const Data data(kind, m, n, k, random_);
+    for (const auto& [name, kind] : test::kinds) {
+      const test::Data data(kind, m, n, k, random_);
       std::vector<float> results[2] = {std::vector<float>(m * n), std::vector<float>(m * n)};
       const char* kernels[] = {"tf32x3", "tiled"};
       double worst[2] = {}, squares[2] = {};
@@ -186,27 +145,11 @@ TEST_F(Tf32x3, ErrorsAreSmallerThanThoseOfMultiplyAdds) {
     }
 }
 
-/// Bits, except that one NaN is as good as another.
-bool same(float x, float y) { return (std::isnan(x) && std::isnan(y)) || std::memcmp(&x, &y, 4) == 0; }
-
 TEST_F(Tf32x3, SpecialValuesGiveWhatMultiplyAddsGive) {
-  // The last ones have bits below 2⁻¹³⁶, which TF32's second part cannot hold.
-  const float specials[] = {infinity,
-                            -infinity,
-                            not_a_number,
-                            std::bit_cast<float>(0x7fffffffu),
-                            std::bit_cast<float>(0x7f800001u),
-                            largest,
-                            -largest,
-                            std::bit_cast<float>(0x7f7ff000u),
-                            std::numeric_limits<float>::denorm_min(),
-                            0x1.000002p-126f,
-                            -0x1.fffffep-114f,
-                            -0x1.8p-141f};
   std::normal_distribution<float> normal;
   for (const Case& s : {Case{64, 128, 32}, Case{150, 200, 300}, Case{130, 130, 4096}})
     for (const bool in_b : {false, true})
-      for (const float special : specials) {
+      for (const float special : test::specials) {
         std::vector<float> a(std::size_t(s.m * s.k)), b(std::size_t(s.k * s.n)), d(std::size_t(s.m * s.n)), e(d);
         for (auto* x : {&a, &b})
           for (float& y : *x) y = normal(random_);
@@ -221,7 +164,7 @@ TEST_F(Tf32x3, SpecialValuesGiveWhatMultiplyAddsGive) {
           for (std::int64_t j = 0; j < s.n; ++j) {
             if ((in_b ? j : i) != line) continue;
             ++affected;
-            different += !same(d[std::size_t(i * s.n + j)], e[std::size_t(i * s.n + j)]);
+            different += !test::same(d[std::size_t(i * s.n + j)], e[std::size_t(i * s.n + j)]);
           }
         ASSERT_GT(affected, 0);
         EXPECT_EQ(different, 0) << "special " << special << (in_b ? " in B " : " in A ") << test::text_of(s);

@@ -1,0 +1,91 @@
+// The tensor units of NVIDIA devices from compute capability 8.0 on: products of one warp (mma.sync), and what feeds them.
+//
+// One instruction multiplies 16×(two chunks of 4 words) by (the same)×8: a word is a TF32 number, or two 16-bit numbers that follow one
+// another along k. Lane l of the warp (g = l / 4, t = l % 4) holds
+//   of the left block, left[0] row g and left[1] row g + 8, word t of the first chunk; left[2], left[3] the same of the second one,
+//   of the right block, word t of column g of either chunk,
+//   of the sums, columns 2t and 2t + 1: sums[0], sums[1] of row g, sums[2], sums[3] of row g + 8.
+#pragma once
+
+#include "ptx.hpp"
+
+#define MMA(shape_and_types, c0, c1, c2, c3)                                                                    \
+  asm volatile("mma.sync.aligned." shape_and_types " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};" \
+               : "=f"(sums[0]), "=f"(sums[1]), "=f"(sums[2]), "=f"(sums[3])                                     \
+               : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right[0]), "r"(right[1]), "f"(c0), "f"(c1), "f"(c2), "f"(c3))
+
+namespace sycl_mat {
+
+/// sums ← left · right, or += with `accumulate`.
+template <bool accumulate>
+SYCL_MAT_INLINE void mma(float (&sums)[4], const unsigned (&left)[4], const unsigned (&right)[2]) {
+  const float c0 = accumulate ? sums[0] : 0, c1 = accumulate ? sums[1] : 0, c2 = accumulate ? sums[2] : 0, c3 = accumulate ? sums[3] : 0;
+  if constexpr (ELEMENT == 2) {
+    MMA("m16n8k16.row.col.f32.f16.f16.f32", c0, c1, c2, c3);
+  } else if constexpr (ELEMENT == 3) {
+    MMA("m16n8k16.row.col.f32.bf16.bf16.f32", c0, c1, c2, c3);
+  } else {
+    MMA("m16n8k8.row.col.f32.tf32.tf32.f32", c0, c1, c2, c3);
+  }
+}
+
+/// Four 8×8 blocks of 16-bit numbers, turned round: lane 8w + r names the address of row r of block w; words[w] of lane (g, t) is column g
+/// of its rows 2t and 2t + 1.
+SYCL_MAT_INLINE void load_turned(unsigned from, unsigned (&words)[4]) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+               : "r"(from));
+}
+/// 2 or 4 words from a local address that is a multiple of their size.
+SYCL_MAT_INLINE void load_words(unsigned from, unsigned (&words)[2]) {
+  asm volatile("ld.shared.v2.u32 {%0,%1}, [%2];" : "=r"(words[0]), "=r"(words[1]) : "r"(from));
+}
+SYCL_MAT_INLINE void load_words(unsigned from, unsigned (&words)[4]) {
+  asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3]) : "r"(from));
+}
+SYCL_MAT_INLINE void store_words(unsigned to, const unsigned (&words)[2]) {
+  asm volatile("st.shared.v2.u32 [%0], {%1,%2};" ::"r"(to), "r"(words[0]), "r"(words[1]) : "memory");
+}
+SYCL_MAT_INLINE void store_words(unsigned to, const unsigned (&words)[4]) {
+  asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(to), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3]) : "memory");
+}
+
+/// The first `present` of 4 or 16 bytes, the others zeros.
+template <int bytes>
+SYCL_MAT_INLINE void copy_part(unsigned to, const void* from, int present) {
+  if constexpr (bytes == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(present) : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(present) : "memory");
+  }
+}
+template <int bytes>
+SYCL_MAT_INLINE void copy_all(unsigned to, const void* from) {
+  if constexpr (bytes == 16) {
+    copy_16(to, from);
+  } else {
+    copy_4(to, from);
+  }
+}
+/// This thread's copies up to here form a group; waits until at most `count` of its groups are under way.
+SYCL_MAT_INLINE void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int count>
+SYCL_MAT_INLINE void copies_wait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(count) : "memory");
+}
+
+/// Waits for the other lanes of the warp.
+SYCL_MAT_INLINE void warp_barrier() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
+/// Waits for all threads of the block: whether any of them said yes.
+SYCL_MAT_INLINE bool any_of_block(bool mine) {
+  int any;
+  asm volatile("{.reg .pred p, q; setp.ne.b32 q, %1, 0; bar.red.or.pred p, 0, q; selp.b32 %0, 1, 0, p;}"
+               : "=r"(any)
+               : "r"(int(mine))
+               : "memory");
+  return any != 0;
+}
+
+}  // namespace sycl_mat
+
+#undef MMA

@@ -1,0 +1,142 @@
+// Products on the tensor units of NVIDIA devices from compute capability 8.0 on: which tile, and how many blocks share one along K.
+#include <algorithm>
+#include <limits>
+
+#include "../ptx_target.hpp"
+#include "families.hpp"
+#include "sycl_mat/device.hpp"
+
+namespace sycl_mat {
+namespace {
+
+/// Below so many terms, what splitting loses can be more than what float32 sums lose: as for tf32x3, see docs/nvidia.md.
+constexpr index_t shortest_sum = 256;
+constexpr index_t page_depth = 64;  // bytes along K
+constexpr int stages = 3;           // pages in local memory
+
+/// A size of tile: how the warps stand, the 16×8 blocks of each, how many tiles' registers a multiprocessor has; and, measured on an H200
+/// in microseconds, what a stage takes a multiprocessor that has one such tile, or each of several: of float32, and of 16-bit numbers.
+struct Tile {
+  int warps_m, warps_n, mma_m, mma_n, blocks;
+  double alone[2], each[2];
+  int rows() const { return warps_m * mma_m * 16; }
+  int cols() const { return warps_n * mma_n * 8; }
+  int work_items() const { return warps_m * warps_n * 32; }
+};
+constexpr Tile tiles[] = {{2, 2, 4, 8, 2, {1.30, 0.55}, {0.95, 0.38}},
+                          {2, 2, 4, 4, 4, {0.80, 0.40}, {0.50, 0.22}},
+                          {2, 2, 2, 4, 4, {0.50, 0.30}, {0.28, 0.15}},
+                          {4, 1, 2, 4, 4, {0.50, 0.30}, {0.28, 0.15}},
+                          {1, 4, 2, 4, 4, {0.50, 0.30}, {0.28, 0.15}}};
+
+struct Schedule {
+  const Tile* tile = nullptr;
+  index_t tiles = 0, stages = 0;
+  index_t parts = 1, part_stages = 0;  // blocks that share a tile, and their stages
+  double microseconds = std::numeric_limits<double>::infinity();
+};
+
+index_t ceil_div(index_t a, index_t b) { return (a + b - 1) / b; }
+
+index_t tiles_of(const Problem& p, const Tile& t) { return ceil_div(p.m, t.rows()) * ceil_div(p.n, t.cols()) * p.batch(); }
+
+double model(const Schedule& s, bool wide, index_t processors) {
+  const index_t on_one = ceil_div(s.tiles * s.parts, processors);  // blocks of the busiest multiprocessor
+  const double stage = on_one == 1 ? s.tile->alone[wide ? 0 : 1] : double(on_one) * s.tile->each[wide ? 0 : 1];
+  const double area = double(s.tile->rows() * s.tile->cols()) / 16384;
+  const double parts = s.parts == 1 ? 0 : 2.5 + area * double(s.parts) * double(std::min<index_t>(on_one, s.tile->blocks));
+  return double(s.part_stages) * stage + double(on_one) * area + parts;
+}
+
+Schedule choose(const Problem& p, const DeviceInfo& device) {
+  const index_t processors = std::max(device.compute_units, 1);
+  const bool wide = p.dtype == DType::float32;
+  Schedule best;
+  for (const Tile& tile : tiles) {
+    Schedule s;
+    s.tile = &tile;
+    s.tiles = tiles_of(p, tile);
+    s.stages = ceil_div(p.k, page_depth / index_t(size_of(p.dtype)));
+    const index_t most = std::min<index_t>({32, std::max<index_t>(s.stages / 4, 1), std::max<index_t>(4 * processors / s.tiles, 1)});
+    for (index_t parts = 1; parts <= most; ++parts) {
+      s.part_stages = ceil_div(s.stages, parts);
+      s.parts = std::max<index_t>(s.part_stages == 0 ? 1 : ceil_div(s.stages, s.part_stages), 1);
+      s.microseconds = model(s, wide, processors);
+      if (s.microseconds < best.microseconds) best = s;
+    }
+  }
+  return best;
+}
+
+std::string why_not(const Problem& p, const DeviceInfo& device) {
+  if (compute_capability(device) < 80) return "it needs an NVIDIA device of compute capability 8.0 or newer";
+  if (p.dtype != DType::float32 && p.dtype != DType::float16 && p.dtype != DType::bfloat16)
+    return "it multiplies float32, float16 and bfloat16 only";
+  if (p.dtype == DType::float32 && p.precision == Precision::ieee) return "precision \"ieee\" asks for multiply-adds in float32";
+  if (p.dtype == DType::float32 && p.precision == Precision::automatic && p.k < shortest_sum)
+    return "sums of fewer than " + std::to_string(shortest_sum) +
+           " terms can be more accurate by multiply-adds (precision \"tf32\" allows them)";
+  if (tiles_of(p, tiles[2]) > 0x3fffffff || p.k > 0x3fffffff) return "the product has too many tiles";
+  return why_no_mma_sync();
+}
+
+Params defaults(const Problem&, const DeviceInfo&) { return std::monostate{}; }
+
+Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, const Params&) {
+  const Schedule s = choose(p, device);
+  const Tile& t = *s.tile;
+  const bool wide = p.dtype == DType::float32;
+  Plan plan;
+  plan.kernel = &kernel;
+  plan.constants = common_constants(p);
+  plan.constants.insert(plan.constants.end(), {{"WARPS_M", t.warps_m},
+                                               {"WARPS_N", t.warps_n},
+                                               {"MMA_M", t.mma_m},
+                                               {"MMA_N", t.mma_n},
+                                               {"STEPS", 2},
+                                               {"STAGES", stages},
+                                               {"BLOCKS", t.blocks}});
+  plan.range = {{1, 1, std::size_t(s.tiles * s.parts * t.work_items())}, {1, 1, std::size_t(t.work_items())}};
+  plan.local_memory = std::int64_t(stages) * (t.rows() + t.cols()) * page_depth;
+  plan.split_k = s.parts;
+  plan.split_n = s.part_stages;
+  if (s.parts > 1) {
+    plan.counter_bytes = std::size_t(ceil_div(s.tiles * 4, 256) * 256);
+    plan.scratch_stride = index_t(plan.counter_bytes) / 4;
+    plan.scratch_bytes = plan.counter_bytes + std::size_t(s.tiles * s.parts * t.rows() * t.cols() * 4);
+  }
+  plan.reason = std::to_string(s.tiles) + " tiles of " + std::to_string(t.rows()) + "×" + std::to_string(t.cols());
+  if (s.parts > 1) plan.reason += ", each shared by " + std::to_string(s.parts) + " blocks along K";
+  if (wide) plan.reason += ", three TF32 products";
+  return plan;
+}
+
+/// TF32 products of the tensor units at a rate of more than three times that of float32 multiply-adds, by the data sheets: the large chips.
+/// Others (8.6, 8.7, 8.9, 12.x) have once or twice that rate, and multiply-adds are faster.
+bool has_fast_tf32(int capability) { return capability == 80 || capability == 90 || capability == 100 || capability == 103; }
+
+/// Above the general kernel and below those for Hopper; but for products so narrow that most of a tile would be empty, or so small that
+/// they end before the stages are under way.
+int preference(const Problem& p, const DeviceInfo& device) {
+  if (p.dtype == DType::float32 && !has_fast_tf32(compute_capability(device))) return 0;
+  const double work = double(p.m) * double(p.n) * double(p.k) * double(p.batch());
+  return std::min(p.m, p.n) < 16 || std::max(p.m, p.n) < 32 || work < 1e7 ? 5 : 15;
+}
+
+}  // namespace
+
+std::span<const Kernel> mma_sync_kernels() {
+  static const Kernel kernels[] = {
+      {.name = "mma_sync",
+       .file = "mma_sync.cpp",
+       .summary = "float32 (by three TF32 products), float16 and bfloat16 on NVIDIA's tensor units, compute capability 8.0 and newer",
+       .params = "none",
+       .why_not = why_not,
+       .defaults = defaults,
+       .plan = plan,
+       .preference = preference},
+  };
+  return kernels;
+}
+
+}  // namespace sycl_mat

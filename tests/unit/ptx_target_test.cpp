@@ -1,0 +1,132 @@
+// Which PTX target a process's CUDA devices get, and what the planner makes of NVIDIA devices of every generation: no device is needed.
+#include "ptx_target.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <vector>
+
+#include "families/families.hpp"
+#include "plan.hpp"
+
+namespace sycl_mat {
+namespace {
+
+std::string_view target(std::vector<int> capabilities) { return ptx_target_for(capabilities); }
+
+TEST(PtxTarget, IsTheNewestThatAllDevicesRun) {
+  EXPECT_EQ(target({90}), "sm_90a");
+  EXPECT_EQ(target({90, 90}), "sm_90a");
+  EXPECT_EQ(target({80}), "sm_80");
+  EXPECT_EQ(target({86, 89}), "sm_80");
+  EXPECT_EQ(target({90, 86}), "sm_80") << "sm_90a runs on Hopper alone";
+  EXPECT_EQ(target({100}), "sm_80");
+  EXPECT_EQ(target({120, 90}), "sm_80");
+  EXPECT_EQ(target({75, 90}), "");
+  EXPECT_EQ(target({90, 0}), "") << "a device that the runtime has no name for";
+  EXPECT_EQ(target({}), "");
+}
+
+TEST(PtxTarget, InstructionsOfATarget) {
+  for (const char* able : {"sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_120a"})
+    EXPECT_TRUE(has_sm80_instructions(able)) << able;
+  for (const char* unable : {"sm_75", "sm_60", "", "80", "sm_", "compute_80"}) EXPECT_FALSE(has_sm80_instructions(unable)) << unable;
+}
+
+DeviceInfo device(const char* architecture, const char* backend = "cuda") {
+  DeviceInfo info;
+  info.name = "a model";
+  info.backend = backend;
+  info.type = "gpu";
+  info.architecture = architecture;
+  info.compute_units = 108;
+  info.max_work_group_size = 1024;
+  info.local_memory = 101376;
+  info.has_fp16 = info.has_fp64 = true;
+  return info;
+}
+
+TEST(PtxTarget, ComputeCapability) {
+  EXPECT_EQ(compute_capability(device("nvidia-sm86")), 86);
+  EXPECT_EQ(compute_capability(device("nvidia-sm120")), 120);
+  EXPECT_EQ(compute_capability(device("gpu")), 0);
+  EXPECT_EQ(compute_capability(device("nvidia-sm80", "opencl")), 0);
+}
+
+/// Sets the target as a user would, for as long as it lives.
+class Target {
+ public:
+  explicit Target(const char* value) { setenv(name, value, 1); }
+  ~Target() { unsetenv(name); }
+
+ private:
+  static constexpr const char* name = "SYCL_JIT_AMDGCN_PTX_TARGET_CPU";
+};
+
+Problem problem(DType type, index_t m, index_t n, index_t k) {
+  Problem p;
+  p.m = m, p.n = n, p.k = k;
+  p.dtype = p.out = type;
+  p.accumulator = DType::float32;
+  p.a.ld = k, p.b.ld = p.d.ld = n;
+  return p;
+}
+std::string_view chosen(const char* architecture, const Problem& p) { return choose(p, device(architecture), Records::none).kernel; }
+std::string refusal(const DeviceInfo& info, const Problem& p) { return find_kernel("mma_sync").why_not(p, info); }
+
+TEST(MmaSync, IsTakenWhereItsUnitsAreFaster) {
+  const Target target("sm_80");
+  const Problem single = problem(DType::float32, 1000, 1000, 1000);
+  EXPECT_EQ(chosen("nvidia-sm80", single), "mma_sync");
+  EXPECT_EQ(chosen("nvidia-sm86", single), "tiled") << "multiply-adds are faster than three TF32 products there";
+  EXPECT_EQ(chosen("nvidia-sm89", single), "tiled");
+  EXPECT_EQ(chosen("nvidia-sm75", single), "tiled");
+  for (const DType type : {DType::float16, DType::bfloat16})
+    for (const char* architecture : {"nvidia-sm80", "nvidia-sm86", "nvidia-sm89", "nvidia-sm120"})
+      EXPECT_EQ(chosen(architecture, problem(type, 1000, 1000, 1000)), "mma_sync") << architecture;
+  EXPECT_EQ(chosen("nvidia-sm75", problem(DType::float16, 1000, 1000, 1000)), "tiled");
+  EXPECT_EQ(chosen("nvidia-sm80", problem(DType::float64, 1000, 1000, 1000)), "tiled");
+}
+
+TEST(MmaSync, SaysWhyNot) {
+  const auto says = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
+  Problem p = problem(DType::float32, 1000, 1000, 1000);
+  {
+    const Target target("sm_80");
+    EXPECT_EQ(refusal(device("nvidia-sm80"), p), "");
+    EXPECT_PRED2(says, refusal(device("nvidia-sm75"), p), "compute capability 8.0");
+    EXPECT_PRED2(says, refusal(device("intel-xe-hpg", "level_zero"), p), "NVIDIA");
+    EXPECT_PRED2(says, refusal(device("nvidia-sm80"), problem(DType::int8, 1000, 1000, 1000)), "float32, float16 and bfloat16");
+    EXPECT_PRED2(says, refusal(device("nvidia-sm80"), problem(DType::float32, 1000, 1000, 100)), "fewer than 256 terms");
+    p.precision = Precision::ieee;
+    EXPECT_PRED2(says, refusal(device("nvidia-sm80"), p), "ieee");
+    p.dtype = DType::float16;
+    EXPECT_EQ(refusal(device("nvidia-sm80"), p), "") << "16-bit numbers' products are exact in float32";
+  }
+  p = problem(DType::float16, 1000, 1000, 1000);
+  {
+    const Target target("sm_75");
+    EXPECT_PRED2(says, refusal(device("nvidia-sm80"), p), "sm_75");
+    EXPECT_EQ(chosen("nvidia-sm80", p), "tiled");
+  }
+}
+
+TEST(MmaSync, PlansFitTheSmallestDevices) {
+  const Target target("sm_80");
+  const Kernel& kernel = find_kernel("mma_sync");
+  for (const DType type : {DType::float32, DType::float16})
+    for (const index_t m : {1, 17, 64, 130, 500, 4096})
+      for (const index_t n : {1, 30, 128, 1000, 5000})
+        for (const index_t k : {0, 1, 300, 5000, 100000}) {
+          const Problem p = problem(type, m, n, k);
+          const Plan plan = kernel.plan(kernel, p, device("nvidia-sm86"), std::monostate{});
+          EXPECT_LE(plan.local_memory, 48 * 1024);
+          const index_t depth = 64 / index_t(size_of(type)), stages = (k + depth - 1) / depth;
+          EXPECT_GE(plan.split_k * plan.split_n, stages) << m << " " << n << " " << k;
+          EXPECT_LT((plan.split_k - 1) * plan.split_n, std::max<index_t>(stages, 1)) << "a block without work";
+          EXPECT_EQ(plan.range.global[2] % plan.range.local[2], 0u);
+        }
+}
+
+}  // namespace
+}  // namespace sycl_mat
