@@ -1,0 +1,81 @@
+// float16 and bfloat16 products on Hopper's tensor units: which tile, and how the tiles are shared out among the multiprocessors.
+#include <algorithm>
+
+#include "../ptx_target.hpp"
+#include "families.hpp"
+#include "sycl_mat/device.hpp"
+#include "tile_schedule.hpp"
+
+namespace sycl_mat {
+namespace {
+
+constexpr int tile_k = 64;  // as in the kernel
+constexpr std::size_t work_items = 384;
+/// The units cut off what is beyond float32's last bit after every 16 terms, always towards zero: of longer sums as many stages at most are
+/// summed there at a time. See docs/nvidia.md.
+constexpr int longest_sum = 64;
+
+/// As measured on an H200.
+constexpr ScheduledTile tiles[] = {{128, 256, tile_k, 4, 88, 208, 0.70, 2.5, 2.5},
+                                   {128, 128, tile_k, 6, 88, 208, 0.395, 1.5, 1.2},
+                                   {64, 256, tile_k, 5, 88, 208, 0.44, 1.5, 1.2},
+                                   {64, 128, tile_k, 8, 88, 208, 0.26, 1.2, 0.6},
+                                   {128, 64, tile_k, 8, 88, 208, 0.26, 1.2, 0.6}};
+
+TileSchedule choose(const Problem& p, const DeviceInfo& device) {
+  TileSchedule best;
+  for (const ScheduledTile& tile : tiles) consider_tile(best, p, tile, false, device.compute_units);
+  return best;
+}
+
+/// Whether a block sums more than longest_sum stages of one tile.
+bool is_long(const TileSchedule& s) {
+  const bool all_shared = s.shared_tiles == s.tiles && s.shared_tiles > 0;
+  return (all_shared ? std::min(s.stages, s.shared_tiles * s.stages / s.blocks + 1) : s.stages) > longest_sum;
+}
+
+std::string why_not(const Problem& p, const DeviceInfo& device) {
+  if (device.backend != "cuda" || device.architecture != "nvidia-sm90") return "it needs an NVIDIA device of compute capability 9.0";
+  if (p.dtype != DType::float16 && p.dtype != DType::bfloat16) return "it multiplies float16 and bfloat16 only";
+  if (p.precision == Precision::ieee) return "precision \"ieee\" asks for multiply-adds in float32";
+  if (whole_tiles(p, tiles[3], false).tiles > 0x3fffffff || p.k / tile_k >= 0x3fffffff) return "the product has too many tiles";
+  return why_no_sm90a();
+}
+
+Params defaults(const Problem&, const DeviceInfo&) { return std::monostate{}; }
+
+Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, const Params&) {
+  const TileSchedule s = choose(p, device);
+  Plan plan;
+  plan.kernel = &kernel;
+  plan.constants = common_constants(p);
+  plan.constants.emplace_back("FLUSH", is_long(s) ? longest_sum : 0);
+  set_schedule(plan, s, work_items);
+  plan.local_memory = s.tile.stages * (s.tile.rows + s.tile.cols) * tile_k * 2 + 1024;
+  if (is_long(s)) {
+    plan.scratch_bytes += std::size_t(s.blocks * s.tile.rows * s.tile.cols * 4);
+    plan.reason += ", sums of " + std::to_string(longest_sum * tile_k) + " terms at a time";
+  }
+  return plan;
+}
+
+/// Above the general kernel, which is as fast only where half of a stage would be empty.
+int preference(const Problem& p, const DeviceInfo&) { return p.k <= tile_k / 2 ? 5 : 20; }
+
+}  // namespace
+
+std::span<const Kernel> wgmma16_kernels() {
+  static const Kernel kernels[] = {
+      {.name = "wgmma16",
+       .file = "wgmma16.cpp",
+       .summary = "float16 and bfloat16 on Hopper's tensor units, summed in float32",
+       .params = "none",
+       .why_not = why_not,
+       .defaults = defaults,
+       .plan = plan,
+       .preference = preference},
+  };
+  return kernels;
+}
+
+}  // namespace sycl_mat
