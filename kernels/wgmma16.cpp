@@ -17,12 +17,12 @@
 #include "wgmma_16bit.hpp"
 
 // constants: begin
-constexpr int TILE_ROWS = 128;          // 64 or 128
-constexpr int TILE_COLS = 256;          // 128 or 256, with 128 rows also 64
-constexpr int STAGES = 4;               // tiles of A and B in local memory
-constexpr int FLUSH = 0;                // the units sum up as many stages at most, 0: all
-constexpr int PRODUCER_REGISTERS = 88;  // 88 + 2 · 208, or any two multiples of 8 with this sum
-constexpr int CONSUMER_REGISTERS = 208;
+constexpr int TILE_ROWS = 128;           // 64 or 128
+constexpr int TILE_COLS = 256;           // 128 or 256, with 128 rows also 64 or 192
+constexpr int STAGES = 4;                // tiles of A and B in local memory
+constexpr int FLUSH = 0;                 // about so many stages at most are summed in the units, 0: all
+constexpr int PRODUCER_REGISTERS = 104;  // 104 + 2 · 200, or any two multiples of 8 with this sum
+constexpr int CONSUMER_REGISTERS = 200;
 // constants: end
 
 // One call left is one too many: wgmma would be serialised around it.

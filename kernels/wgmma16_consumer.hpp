@@ -116,8 +116,10 @@ struct Consumer {
       for (int i = 0; i < sums_count; ++i) sums[i] = 0;
       const int stages = same_in_warp(part.end - part.begin);
       unsigned used = 0;  // the barrier of the stage before this one, whose products may still run
+      // Equal parts of a long sum. The second group is a little later, so that its products run while the first keeps its sums.
       bool kept = false;
-      int until_flush = group == 0 ? FLUSH : FLUSH / 2;  // one group's products run while the other keeps its sums
+      const int flush = FLUSH ? ceil_div(stages, ceil_div(stages, FLUSH ? FLUSH : 1)) : 0;
+      int until_flush = flush + (STAGES - 1) * group;
       for (int stage = 0; stage < stages; ++stage) {
         phase_wait(full(pages, slot), parity);
         stores_to_wgmma();
@@ -136,7 +138,7 @@ struct Consumer {
             wgmma_wait();
             keep(sums, kept);
             kept = true;
-            until_flush = FLUSH;
+            until_flush = flush;
           }
         }
       }

@@ -32,7 +32,8 @@ struct Side {
   }
   /// Where lines begin anywhere.
   static INLINE void load_and_store(unsigned to, const in_t* from, index ld, int down_left, int right_left) {
-    constexpr int together = passes < 8 ? passes : 8;  // on their way at a time
+    constexpr int together = passes % 8 == 0 ? 8 : passes % 6 == 0 ? 6 : 4;  // on their way at a time
+    static_assert(passes % together == 0);
 #pragma unroll
     for (int first = 0; first < passes; first += together) {
       Words words[together];

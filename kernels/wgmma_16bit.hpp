@@ -6,36 +6,39 @@
 
 #include "wgmma.hpp"
 
-#define NAMES_128                                                                                                                  \
-  "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9," TEN_NAMES(1) "," TEN_NAMES(2) "," TEN_NAMES(3) "," TEN_NAMES(4) "," TEN_NAMES(5) "," TEN_NAMES( \
-      6) "," TEN_NAMES(7) "," TEN_NAMES(8) "," TEN_NAMES(9) "," TEN_NAMES(10) "," TEN_NAMES(11) ",%120,%121,%122,%123,%124,%125,%126,%127"
-#define SUMS_128(mode, d) \
-  SUMS_64(mode, d), SIXTEEN_SUMS(mode, d, 64), SIXTEEN_SUMS(mode, d, 80), SIXTEEN_SUMS(mode, d, 96), SIXTEEN_SUMS(mode, d, 112)
-#define WGMMA_16(n, types, names, sums, first, second, third, fourth)                                                            \
+#define NAMES_80_AFTER_10 \
+  TEN_NAMES(1) "," TEN_NAMES(2) "," TEN_NAMES(3) "," TEN_NAMES(4) "," TEN_NAMES(5) "," TEN_NAMES(6) "," TEN_NAMES(7) "," TEN_NAMES(8)
+#define NAMES_96 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9," NAMES_80_AFTER_10 ",%90,%91,%92,%93,%94,%95"
+#define NAMES_128                                    \
+  "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9," NAMES_80_AFTER_10 \
+  "," TEN_NAMES(9) "," TEN_NAMES(10) "," TEN_NAMES(11) ",%120,%121,%122,%123,%124,%125,%126,%127"
+#define SUMS_96(mode, d) SUMS_64(mode, d), SIXTEEN_SUMS(mode, d, 64), SIXTEEN_SUMS(mode, d, 80)
+#define SUMS_128(mode, d) SUMS_96(mode, d), SIXTEEN_SUMS(mode, d, 96), SIXTEEN_SUMS(mode, d, 112)
+#define WGMMA_16_OF(types, n, names, all_of, first, second, third, fourth)                                                       \
   asm volatile("{.reg .pred p; setp.eq.b32 p, 0, 0; wgmma.mma_async.sync.aligned.m64n" n "k16.f32." types " {" names "}, " first \
                ", " second ", p, 1, 1, " third ", " fourth ";}"                                                                  \
-               : sums                                                                                                            \
+               : all_of("+f", sums)                                                                                              \
                : "l"(left), "l"(right), "n"(int(!left_along_k)), "n"(int(!right_along_k)))
+#define WGMMA_16(n, names, all_of, first, second, third, fourth)              \
+  if constexpr (ELEMENT == 3)                                                 \
+    WGMMA_16_OF("bf16.bf16", n, names, all_of, first, second, third, fourth); \
+  else                                                                        \
+    WGMMA_16_OF("f16.f16", n, names, all_of, first, second, third, fourth)
 
 namespace sycl_mat {
 
-/// sums (64×N, N = 64, 128 or 256) += left · right: descriptors (see Block). The sums may not be touched before
-/// wgmma_wait.
+/// sums (64×N, N = 64, 128, 192 or 256) += left · right: descriptors (see Block). The sums may not be touched before wgmma_wait.
 template <int n, bool left_along_k, bool right_along_k>
 __attribute__((always_inline)) inline void wgmma_16(float (&sums)[n / 2], unsigned long long left, unsigned long long right) {
-  static_assert(n == 64 || n == 128 || n == 256);
-  if constexpr (ELEMENT == 3 && n == 64) {
-    WGMMA_16("64", "bf16.bf16", NAMES_32, SUMS_32("+f", sums), "%32", "%33", "%34", "%35");
-  } else if constexpr (ELEMENT == 3 && n == 128) {
-    WGMMA_16("128", "bf16.bf16", NAMES_64, SUMS_64("+f", sums), "%64", "%65", "%66", "%67");
-  } else if constexpr (ELEMENT == 3) {
-    WGMMA_16("256", "bf16.bf16", NAMES_128, SUMS_128("+f", sums), "%128", "%129", "%130", "%131");
-  } else if constexpr (n == 64) {
-    WGMMA_16("64", "f16.f16", NAMES_32, SUMS_32("+f", sums), "%32", "%33", "%34", "%35");
+  static_assert(n == 64 || n == 128 || n == 192 || n == 256);
+  if constexpr (n == 64) {
+    WGMMA_16("64", NAMES_32, SUMS_32, "%32", "%33", "%34", "%35");
   } else if constexpr (n == 128) {
-    WGMMA_16("128", "f16.f16", NAMES_64, SUMS_64("+f", sums), "%64", "%65", "%66", "%67");
+    WGMMA_16("128", NAMES_64, SUMS_64, "%64", "%65", "%66", "%67");
+  } else if constexpr (n == 192) {
+    WGMMA_16("192", NAMES_96, SUMS_96, "%96", "%97", "%98", "%99");
   } else {
-    WGMMA_16("256", "f16.f16", NAMES_128, SUMS_128("+f", sums), "%128", "%129", "%130", "%131");
+    WGMMA_16("256", NAMES_128, SUMS_128, "%128", "%129", "%130", "%131");
   }
 }
 
@@ -84,6 +87,7 @@ inline void phase_arrive_for_warp(unsigned barrier) {
       " @p mbarrier.arrive.shared.b64 s, [%0];}" ::"r"(barrier)
       : "memory");
 }
+/// What the lane at a distance (a power of two) holds.
 inline unsigned exchange(unsigned x, int lane_distance) {
   unsigned other;
   asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, 0xffffffff;" : "=r"(other) : "r"(x), "r"(lane_distance));

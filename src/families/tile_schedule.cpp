@@ -17,6 +17,7 @@ double model(const TileSchedule& s) {
   const double rounds = double(ceil_div(s.tiles - s.shared_tiles, s.blocks));
   double time = rounds * (double(s.stages) * s.tile.stage + s.tile.tile);
   if (s.shared_tiles > 0) {
+    time *= s.tile.mixed;
     const index_t units = s.shared_tiles * s.stages;
     const bool even = s.blocks % s.shared_tiles == 0 && units % s.blocks == 0;  // each block then has a part of one tile only
     const double parts = steps_of(double(ceil_div(s.blocks, s.shared_tiles)) + (even ? 0 : 1));

@@ -15,6 +15,7 @@ struct ScheduledTile {
   int stages = 0;                     ///< in local memory
   int producer_registers = 0, consumer_registers = 0;
   double stage = 0, tile = 0, part = 0;
+  double mixed = 1;  ///< how much longer whole tiles take behind shared ones: blocks then walk along K at different places
 };
 
 /// One way of sharing out a product.
