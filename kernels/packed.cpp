@@ -13,7 +13,7 @@
 // partial sums (16-bit types), they stay in scratch until the last block of K. Groups may share K: each writes its sums to scratch,
 // and whoever finishes last adds them in a fixed order; nobody waits for a group that may not have begun.
 #include "packed_layout.hpp"
-#include "vector.hpp"
+#include "packed_sums.hpp"
 
 // constants: begin
 constexpr int MR = 6;        // rows of the register block
@@ -31,58 +31,6 @@ constexpr int NR = NV * WIDTH;
 constexpr bool a_in_place = same_type && (!TRANS_A || A_DIRECT);
 constexpr bool a_by_columns = TRANS_A && a_in_place;
 constexpr bool b_in_place = same_type && !TRANS_B;  // panels can be read (or copied) row by row as they are
-
-/// Where the sums of the present block of K go, and what is done to them on the way.
-struct Target {
-  acc_t* sums;  // of element (i0, j0): D itself, or scratch
-  index sums_ld;
-  index i0, j0;
-  out_t* d;  // D's and C's element (0, 0)
-  const out_t* c;
-  const acc_t* bias;
-  index ldc, ldd;
-  acc_t alpha, beta;
-  bool add;     // sums of earlier blocks are there
-  bool with_c;  // beta·C is still to be added
-  bool last;    // after this block the results are complete
-  bool direct;  // nothing is done to the sums but store or add
-
-  acc_t* at(index i, index j) const { return sums + (i - i0) * sums_ld + (j - j0); }
-};
-
-/// The way of sums (rows × cols in `from`) that need more than a store: edges, C, bias, activation, narrowing.
-SYCL_MAT_CALL void write_back(const acc_t* from, int from_ld, const Target& t, index i0, index j0, int rows, int cols) {
-#pragma clang loop unroll(disable)
-  for (int r = 0; r < rows; ++r) {
-    const index i = i0 + r;
-#pragma clang loop unroll(disable)
-    for (int q = 0; q < cols; q += WIDTH) {
-      const index j = j0 + q;
-      const int count = cols - q < WIDTH ? cols - q : WIDTH;
-      const bool whole = count == WIDTH;
-      acc_t* s = t.at(i, j);
-      vec x = load(from + r * from_ld + q);
-      if (t.add) {
-        x = multiply_add(splat(t.alpha), x, whole ? load(s) : load_some(s, count));
-      } else {
-        x = splat(t.alpha) * x;
-      }
-      if constexpr (BETA)
-        if (t.with_c) x = multiply_add(splat(t.beta), whole ? load_c(t.c + i * t.ldc + j) : load_c_some(t.c + i * t.ldc + j, count), x);
-      if (t.last) {
-        x = finish(x, i, j, t.bias, count);
-        if (whole)
-          store_d(t.d + i * t.ldd + j, x);
-        else
-          store_d_some(t.d + i * t.ldd + j, x, count);
-      } else if (whole) {
-        store(s, x);
-      } else {
-        store_some(s, x, count);
-      }
-    }
-  }
-}
 
 /// R rows × V vectors over kc products. A's rows are lda apart, B's b_ld. COPY: B's panel is also written to `panel`.
 template <int R, int V, bool COPY>
@@ -147,7 +95,7 @@ SYCL_MAT_INLINE int panel_width(int cols) {
 SYCL_MAT_CALL void pack_panel(const in_t* b, index ldb, acc_t* panel, int kc, int cols) {
   const int width = panel_width(cols), whole = cols / WIDTH * WIDTH, rest = cols - whole;
   if constexpr (TRANS_B) {
-    transpose(b, ldb, cols, kc, panel, width);  // B's columns lie as rows
+    transpose(Widened{b, ldb}, cols, kc, panel, width);  // B's columns lie as rows
     if (cols < width)
 #pragma clang loop unroll(disable)
       for (int k = 0; k < kc; ++k)
@@ -223,7 +171,7 @@ SYCL_MAT_INLINE void rows(int r, const acc_t* a, index lda, const in_t* b, index
 /// `rows` rows of A over kc products, each row contiguous.
 SYCL_MAT_CALL void pack_rows(const in_t* a, index lda, int rows, int kc, acc_t* to, index to_ld) {
   if constexpr (TRANS_A) {
-    transpose(a, lda, kc, rows, to, to_ld);
+    transpose(Widened{a, lda}, kc, rows, to, to_ld);
   } else {
 #pragma clang loop unroll(disable)
     for (int r = 0; r < rows; ++r) {
@@ -236,15 +184,11 @@ SYCL_MAT_CALL void pack_rows(const in_t* a, index lda, int rows, int kc, acc_t* 
   }
 }
 
-/// Block `part` of `parts` of `count` things, where whole multiples of `unit` are dealt out evenly.
-SYCL_MAT_INLINE index share(index count, index unit, index part, index parts) {
-  const index units = (count + unit - 1) / unit;
-  return min(units * part / parts * unit, count);
-}
-
-/// Everything of one block of D: rows [i0, i1), columns [j0, j1), products [k0, k1).
-SYCL_MAT_INLINE void compute(const Matrices& x, const Args& g, Target& t, acc_t* own, const PackedLayout& layout, index i0, index i1,
-                             index j0, index j1, index k0, index k1, bool split, bool with_c) {
+/// Everything of one block of D over the products [k0, k1).
+SYCL_MAT_INLINE void compute(const Matrices& x, const Args& g, Target& t, acc_t* own, const PackedLayout& layout, const BlockOfD& block,
+                             index k0, index k1) {
+  const index i0 = block.i0, i1 = block.i1, j0 = block.j0, j1 = block.j1;
+  const bool split = g.split_k > 1, with_c = block.k == 0;
   acc_t* packed = own;
   acc_t* a_rows = own + layout.a;
   const index mc = MC > 0 ? MC : i1 - i0 > 0 ? i1 - i0 : 1;
@@ -300,66 +244,16 @@ SYCL_MAT_INLINE void compute(const Matrices& x, const Args& g, Target& t, acc_t*
   }
 }
 
-/// Adds the groups' sums in the order of their parts of K, and finishes the block of D.
-SYCL_MAT_CALL void add_parts(const acc_t* parts, index part_stride, index m_ld, const Target& t, index splits, index i0, index i1, index j0,
-                             index j1) {
-  for (index i = i0; i < i1; ++i)
-#pragma clang loop unroll(disable)
-    for (index j = j0; j < j1; j += WIDTH) {
-      const int count = int(min(WIDTH, j1 - j));
-      const acc_t* s = parts + i * m_ld + j;
-      vec x = count == WIDTH ? load(s) : load_some(s, count);
-#pragma clang loop unroll(disable)
-      for (index z = 1; z < splits; ++z) x += count == WIDTH ? load(s + z * part_stride) : load_some(s + z * part_stride, count);
-      x = finish(x, i, j, t.bias, count);
-      if (count == WIDTH)
-        store_d(t.d + i * t.ldd + j, x);
-      else
-        store_d_some(t.d + i * t.ldd + j, x, count);
-    }
-}
-
 }  // namespace sycl_mat
 
-/// One range dimension: groups of one work-item. The batch × split_m × split_n × split_k blocks are dealt to them in order.
 KERNEL(3)
 packed(const sycl_mat::in_t* a, const sycl_mat::in_t* b, const sycl_mat::out_t* c, sycl_mat::out_t* d, const sycl_mat::acc_t* bias,
        void* scratch, sycl_mat::Args g) {
   using namespace sycl_mat;
-  const index group = group_id(0), groups = group_count(0);
-  const index blocks_of_d = g.split_m * g.split_n, blocks = g.batch * blocks_of_d * g.split_k;
-  const index counter_bytes = g.split_k > 1 ? packed_counter_bytes(g.batch * blocks_of_d) : 0;
-  int* counters = static_cast<int*>(scratch);
-  acc_t* memory = reinterpret_cast<acc_t*>(static_cast<char*>(scratch) + counter_bytes);
-  acc_t* own = memory + group * g.scratch_stride;
   const PackedLayout layout = packed_layout((g.m + g.split_m - 1) / g.split_m + MR, (g.n + g.split_n - 1) / g.split_n + NR,
                                             (g.k + g.split_k - 1) / g.split_k, MC, NC, KC, NR, !a_in_place, !sums_in_d);
-  const index first = blocks * group / groups, end = blocks * (group + 1) / groups;
-  for (index block = first; block < end; ++block) {
-    // Neighbours share columns of B and part of K: a group that takes several finds them in its caches.
-    const index mi = block % g.split_m, ni = block / g.split_m % g.split_n;
-    const index ki = block / blocks_of_d % g.split_k, batch = block / (blocks_of_d * g.split_k);
-    const Matrices x = matrices(a, b, c, d, g, int(batch));
-    const index i0 = share(g.m, MR, mi, g.split_m), i1 = share(g.m, MR, mi + 1, g.split_m);
-    const index column_unit = g.n >= 4 * g.split_n * NR ? NR : WIDTH;  // whole panels, where dealing them out is even enough
-    const index j0 = share(g.n, column_unit, ni, g.split_n), j1 = share(g.n, column_unit, ni + 1, g.split_n);
-    const index k0 = g.k * ki / g.split_k, k1 = g.k * (ki + 1) / g.split_k;
-    Target t{};
-    t.d = x.d, t.c = x.c, t.bias = bias, t.ldc = g.ldc, t.ldd = g.ldd, t.alpha = g.alpha, t.beta = g.beta;
-    const index part_stride = g.m * g.n;
-    acc_t* parts = memory + groups * g.scratch_stride + batch * g.split_k * part_stride;
-    if (g.split_k > 1) {
-      t.sums = parts + ki * part_stride, t.sums_ld = g.n;
-    } else {
-      t.sums = reinterpret_cast<acc_t*>(x.d), t.sums_ld = g.ldd;
-    }
-    compute(x, g, t, own, layout, i0, i1, j0, j1, k0, k1, g.split_k > 1, ki == 0);
-    if (g.split_k > 1) {
-      int* counter = counters + batch * blocks_of_d + mi + ni * g.split_m;
-      if (fetch_add(counter, 1) == g.split_k - 1) {
-        *counter = 0;
-        add_parts(parts, part_stride, g.n, t, g.split_k, i0, i1, j0, j1);
-      }
-    }
-  }
+  for_blocks_of_d(a, b, c, d, bias, scratch, g, MR, NR,
+                  [&](const Matrices& x, Target& t, acc_t* own, const BlockOfD& block) SYCL_MAT_LAMBDA {
+                    compute(x, g, t, own, layout, block, g.k * block.k / g.split_k, g.k * (block.k + 1) / g.split_k);
+                  });
 }

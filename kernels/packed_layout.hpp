@@ -11,6 +11,8 @@ inline long long packed_counter_bytes(long long blocks) { return (blocks * 4 + 6
 
 /// Rows of A that are made ready together where A cannot be read in place: whole transposed blocks, whole micro-panels of 4, 6, 8, 12.
 constexpr int packed_a_rows = 48;
+/// Rows whose sums wait in the scratch of packed_bf16: whole row panels of 6.
+constexpr int packed_bf16_sum_rows = 1020;
 /// Elements that keep rows of A, a power of two apart otherwise, out of one set of the cache.
 constexpr int packed_a_pad = 16;
 

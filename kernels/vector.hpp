@@ -160,27 +160,36 @@ SYCL_MAT_INLINE void butterflies(vec* rows) {
   if constexpr (h > 1) butterflies<h / 2>(rows);
 }
 
-/// WIDTH × WIDTH elements: to[c·to_ld + r] = from[r·from_ld + c].
-SYCL_MAT_CALL void transpose_block(const in_t* from, index from_ld, acc_t* to, index to_ld) {
+/// Elements as transpose() reads them: one by one, widened.
+struct Widened {
+  const in_t* from;
+  index ld;
+  SYCL_MAT_MEMBER vec row(int r, int c) const { return load_wide(from + r * ld + c); }
+  SYCL_MAT_MEMBER acc_t at(int r, int c) const { return widen(from[r * ld + c]); }
+};
+
+template <class Source>
+SYCL_MAT_CALL void transpose_block(Source from, int r0, int c0, acc_t* to, index to_ld) {
   vec rows[WIDTH];
 #pragma unroll
-  for (int r = 0; r < WIDTH; ++r) rows[r] = load_wide(from + r * from_ld);
+  for (int r = 0; r < WIDTH; ++r) rows[r] = from.row(r0 + r, c0);
   butterflies<WIDTH / 2>(rows);
 #pragma unroll
   for (int r = 0; r < WIDTH; ++r) store(to + r * to_ld, rows[r]);
 }
 
-/// Any rows × cols: whole blocks in registers, the rest element by element.
-SYCL_MAT_CALL void transpose(const in_t* from, index from_ld, int rows, int cols, acc_t* to, index to_ld) {
+/// to[c·to_ld + r] = from's (r, c), any rows × cols: whole blocks of WIDTH × WIDTH in registers, the rest element by element.
+template <class Source>
+SYCL_MAT_CALL void transpose(Source from, int rows, int cols, acc_t* to, index to_ld) {
   const int whole_rows = rows / WIDTH * WIDTH, whole_cols = cols / WIDTH * WIDTH;
 #pragma clang loop unroll(disable)
   for (int r = 0; r < whole_rows; r += WIDTH)
 #pragma clang loop unroll(disable)
-    for (int c = 0; c < whole_cols; c += WIDTH) transpose_block(from + r * from_ld + c, from_ld, to + c * to_ld + r, to_ld);
+    for (int c = 0; c < whole_cols; c += WIDTH) transpose_block(from, r, c, to + c * to_ld + r, to_ld);
 #pragma clang loop unroll(disable) vectorize(disable)
   for (int r = 0; r < rows; ++r)
 #pragma clang loop unroll(disable) vectorize(disable)
-    for (int c = r < whole_rows ? whole_cols : 0; c < cols; ++c) to[c * to_ld + r] = widen(from[r * from_ld + c]);
+    for (int c = r < whole_rows ? whole_cols : 0; c < cols; ++c) to[c * to_ld + r] = from.at(r, c);
 }
 
 // ---- write-back ----------------------------------------------------------------------------------------------------------------

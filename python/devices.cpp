@@ -28,6 +28,7 @@ void bind_devices(nb::module_& m) {
       .def_ro("global_memory", &DeviceInfo::global_memory)
       .def_ro("max_allocation", &DeviceInfo::max_allocation)
       .def_ro("vector_width", &DeviceInfo::vector_width, "float32 elements of the native or preferred vector")
+      .def_ro("has_bfloat16_dots", &DeviceInfo::has_bfloat16_dots, "a processor with AVX512_BF16")
       .def_ro("sub_group_sizes", &DeviceInfo::sub_group_sizes)
       .def_ro("l1_cache", &DeviceInfo::l1_cache)
       .def_ro("l2_cache", &DeviceInfo::l2_cache)

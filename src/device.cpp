@@ -67,6 +67,16 @@ std::string cpu_family() {
   return "cpu";
 }
 
+/// AVX512_BF16, on a system that keeps the wide registers for its processes.
+bool has_bfloat16_dots() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
+}
+
 std::string architecture_of(const sycl::device& device) {
   if (device.is_cpu()) return cpu_family();
   try {
@@ -168,6 +178,7 @@ DeviceInfo describe(const sycl::device& device) {
   info.global_memory = static_cast<std::int64_t>(device.get_info<dev::global_mem_size>());
   info.max_allocation = static_cast<std::int64_t>(ask<dev::max_mem_alloc_size>(device, 0));
   info.vector_width = static_cast<int>(ask<dev::native_vector_width_float>(device, 1));
+  info.has_bfloat16_dots = info.is_cpu() && info.backend == "opencl" && info.vector_width >= 16 && has_bfloat16_dots();
   for (const auto size : ask<dev::sub_group_sizes>(device, {})) info.sub_group_sizes.push_back(static_cast<int>(size));
   info.clock_mhz = static_cast<int>(ask<dev::max_clock_frequency>(device, 0));
   info.has_fp64 = device.has(sycl::aspect::fp64);

@@ -25,7 +25,8 @@ struct DeviceInfo {
   std::int64_t local_memory = 0;
   std::int64_t global_memory = 0;
   std::int64_t max_allocation = 0;
-  int vector_width = 1;  ///< float32 elements of the native vector (CPU), or the preferred one
+  int vector_width = 1;            ///< float32 elements of the native vector (CPU), or the preferred one
+  bool has_bfloat16_dots = false;  ///< a CPU with AVX512_BF16
   std::vector<int> sub_group_sizes;
   std::int64_t l1_cache = 0;  ///< per core, 0: unknown
   std::int64_t l2_cache = 0;  ///< per core, 0: unknown

@@ -213,6 +213,10 @@ class Device:
         """float32 elements of the native or preferred vector"""
 
     @property
+    def has_bfloat16_dots(self) -> bool:
+        """a processor with AVX512_BF16"""
+
+    @property
     def sub_group_sizes(self) -> list[int]: ...
 
     @property

@@ -7,13 +7,14 @@
 
 namespace sycl_mat {
 
-std::span<const Kernel> ladder_kernels();    ///< naive … tiled_double_buffered: the lessons, in their order
-std::span<const Kernel> tiled_kernels();     ///< the GPU kernel
-std::span<const Kernel> packed_kernels();    ///< the CPU kernel
-std::span<const Kernel> skinny_kernels();    ///< the CPU's products with few rows or columns
-std::span<const Kernel> mma_sync_kernels();  ///< float32 and 16-bit numbers on NVIDIA's tensor units, 8.0 and newer
-std::span<const Kernel> tf32x3_kernels();    ///< float32 on Hopper's tensor units
-std::span<const Kernel> wgmma16_kernels();   ///< float16 and bfloat16 on Hopper's tensor units
+std::span<const Kernel> ladder_kernels();       ///< naive … tiled_double_buffered: the lessons, in their order
+std::span<const Kernel> tiled_kernels();        ///< the GPU kernel
+std::span<const Kernel> packed_kernels();       ///< the CPU kernel
+std::span<const Kernel> packed_bf16_kernels();  ///< bfloat16 on the CPU's dot products
+std::span<const Kernel> skinny_kernels();       ///< the CPU's products with few rows or columns
+std::span<const Kernel> mma_sync_kernels();     ///< float32 and 16-bit numbers on NVIDIA's tensor units, 8.0 and newer
+std::span<const Kernel> tf32x3_kernels();       ///< float32 on Hopper's tensor units
+std::span<const Kernel> wgmma16_kernels();      ///< float16 and bfloat16 on Hopper's tensor units
 
 /// Why no kernel here takes the problem's element type on this device; empty: they do.
 std::string unsupported_type(const Problem& p, const DeviceInfo& device);
