@@ -1,11 +1,10 @@
 // wgmma16: float16 and bfloat16 products on Hopper's tensor units, summed in float32.
 //
-//        N →     TILE_COLS                A block of 384 work-items computes TILE_ROWS × TILE_COLS results, 64 deep a stage:
-//       ┌───────────────────┐               producers (a warp-group) copy A and B as they are, swizzled. Up to STAGES stages are under way.
-//   M   │      group 0      │               consumers (2 warp-groups, half of the rows each, or, of 64, half of the columns) let the tensor
-//   ↓   ├───────────────────┤               units multiply them. These read both operands from local memory, stored along k or across it,
-//   so
-//       │      group 1      │               that no layout of A and B has to be transposed.
+//        N →     TILE_COLS              A block of 384 work-items computes TILE_ROWS × TILE_COLS results, 64 deep a stage:
+//       ┌───────────────────┐             producers (a warp-group) copy A and B as they are, swizzled. Up to STAGES stages are under way.
+//   M   │      group 0      │             consumers (2 warp-groups, half of the rows each, or, of 64, half of the columns) let the
+//   ↓   ├───────────────────┤             tensor units multiply them. These read both operands from local memory, stored along k or
+//       │      group 1      │             across it, so that no layout of A and B has to be transposed.
 //       └───────────────────┘
 //
 // Work: one block a multiprocessor, each takes whole tiles in turn; the first ones may instead be cut along K into equal shares. See
