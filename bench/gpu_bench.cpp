@@ -132,7 +132,7 @@ GemmOptions options_of(const std::string& kernel) {
   std::getline(parts, params, '/');
   std::getline(parts, extras, '/');
   if (name != "auto") options.kernel = name;
-  if (name == "tf32x3") options.precision = Precision::tf32;  // short sums too
+  if (name == "tf32x3" || name == "mma_sync") options.precision = Precision::tf32;  // short sums too
   if (params.empty()) return options;
   TiledChoice choice;
   TileParams& t = choice.params;

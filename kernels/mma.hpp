@@ -1,7 +1,7 @@
 // The tensor units of NVIDIA devices from compute capability 8.0 on: products of one warp (mma.sync), and what feeds them.
 //
-// One instruction multiplies 16×(two chunks of 4 words) by (the same)×8: a word is a TF32 number, or two 16-bit numbers that follow one
-// another along k. Lane l of the warp (g = l / 4, t = l % 4) holds
+// One instruction multiplies 16×(two chunks of 16 bytes) by (the same)×8: a word of a chunk is a TF32 number, or two 16-bit numbers that
+// follow one another along k. Lane l of the warp (g = l / 4, t = l % 4) holds
 //   of the left block, left[0] row g and left[1] row g + 8, word t of the first chunk; left[2], left[3] the same of the second one,
 //   of the right block, word t of column g of either chunk,
 //   of the sums, columns 2t and 2t + 1: sums[0], sums[1] of row g, sums[2], sums[3] of row g + 8.
@@ -12,13 +12,13 @@
 #define MMA(shape_and_types, c0, c1, c2, c3)                                                                    \
   asm volatile("mma.sync.aligned." shape_and_types " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};" \
                : "=f"(sums[0]), "=f"(sums[1]), "=f"(sums[2]), "=f"(sums[3])                                     \
-               : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right[0]), "r"(right[1]), "f"(c0), "f"(c1), "f"(c2), "f"(c3))
+               : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right0), "r"(right1), "f"(c0), "f"(c1), "f"(c2), "f"(c3))
 
 namespace sycl_mat {
 
 /// sums ← left · right, or += with `accumulate`.
 template <bool accumulate>
-SYCL_MAT_INLINE void mma(float (&sums)[4], const unsigned (&left)[4], const unsigned (&right)[2]) {
+SYCL_MAT_INLINE void mma(float (&sums)[4], const unsigned (&left)[4], unsigned right0, unsigned right1) {
   const float c0 = accumulate ? sums[0] : 0, c1 = accumulate ? sums[1] : 0, c2 = accumulate ? sums[2] : 0, c3 = accumulate ? sums[3] : 0;
   if constexpr (ELEMENT == 2) {
     MMA("m16n8k16.row.col.f32.f16.f16.f32", c0, c1, c2, c3);
@@ -29,12 +29,19 @@ SYCL_MAT_INLINE void mma(float (&sums)[4], const unsigned (&left)[4], const unsi
   }
 }
 
-/// Four 8×8 blocks of 16-bit numbers, turned round: lane 8w + r names the address of row r of block w; words[w] of lane (g, t) is column g
-/// of its rows 2t and 2t + 1.
-SYCL_MAT_INLINE void load_turned(unsigned from, unsigned (&words)[4]) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
-               : "r"(from));
+/// Four blocks of 8 rows of 16 bytes: lane 8q + r names the address of row r of block q. blocks[q] of lane (g, t) is word t of row g; or,
+/// `turned`, of 16-bit numbers: column g of rows 2t and 2t + 1.
+template <bool turned>
+SYCL_MAT_INLINE void load_blocks(unsigned from, unsigned (&blocks)[4]) {
+  if constexpr (turned) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(blocks[0]), "=r"(blocks[1]), "=r"(blocks[2]), "=r"(blocks[3])
+                 : "r"(from));
+  } else {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(blocks[0]), "=r"(blocks[1]), "=r"(blocks[2]), "=r"(blocks[3])
+                 : "r"(from));
+  }
 }
 /// 2 or 4 words from a local address that is a multiple of their size.
 SYCL_MAT_INLINE void load_words(unsigned from, unsigned (&words)[2]) {

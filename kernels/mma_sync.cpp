@@ -7,8 +7,8 @@
 //        │  warp 2   │  warp 3   │             Where there are too few tiles for the device, split_k blocks share one along k.
 //        └───────────┴───────────┘
 //
-// The tensor units' own sums round worse than float32. So STEPS instructions at most (8 terms each of float32, 16 of the others) are
-// summed there, in fresh accumulators, and those results are added up in float32 registers.
+// The tensor units' own sums round worse than float32. So the terms of one page (16 of float32, 32 of the others) are summed
+// there, in fresh accumulators, and those results are added up in float32 registers.
 //
 // float32: the units multiply TF32 numbers (11 bits of mantissa). A float32 is the sum of two of them, x = big + small, so
 //   A·B ≈ small(A)·big(B) + big(A)·small(B) + big(A)·big(B)
@@ -23,7 +23,6 @@ constexpr int WARPS_M = 2;
 constexpr int WARPS_N = 2;
 constexpr int MMA_M = 4;   // blocks of 16 rows a warp computes: 2 or 4
 constexpr int MMA_N = 8;   // blocks of 8 columns: 4 or 8
-constexpr int STEPS = 1;   // instructions whose products are added up in the tensor units: 1 or 2; 16-bit numbers: 2
 constexpr int STAGES = 3;  // pages in local memory
 constexpr int BLOCKS = 2;  // that shall fit into the registers of one multiprocessor
 // constants: end
@@ -75,80 +74,86 @@ struct Block {
 };
 
 /// Float32 numbers into big parts, in their place, and small ones; and the least of them.
-template <int slots, int words>
-INLINE void split_all(unsigned (&x)[slots][words], unsigned (&small)[slots][words], float& least) {
+template <int rows, int columns>
+INLINE void split_all(unsigned (&x)[rows][columns], unsigned (&small)[rows][columns], float& least) {
 #pragma unroll
-  for (int i = 0; i < slots; ++i)
+  for (int i = 0; i < rows; ++i)
 #pragma unroll
-    for (int w = 0; w < words; ++w) {
-      const float whole = __builtin_bit_cast(float, x[i][w]);
-      split(whole, x[i][w], small[i][w]);
+    for (int j = 0; j < columns; ++j) {
+      const float whole = __builtin_bit_cast(float, x[i][j]);
+      split(whole, x[i][j], small[i][j]);
       least = smaller(least, whole);
     }
 }
 
-/// Whether numbers of a page that this lane multiplies lose bits. Rare: it reads them again.
+/// Whether numbers of a page that this lane multiplies lose bits. Rare: it reads them again. (By itself, without its warp.)
 template <class Of>
 INLINE unsigned look_at(unsigned from, int slots) {
   unsigned lost = 0;
 #pragma unroll 1
   for (int slot = 0; slot < slots; slot += 4) {
     unsigned x[4][4];
-    Of::read(from, slot, 0, x);
+    Of::read_slots(from, slot, x);
 #pragma unroll
     for (int i = 0; i < 4; ++i)
 #pragma unroll
-      for (int w = 0; w < 4; ++w) lost |= lost_bits(__builtin_bit_cast(float, x[i][w]));
+      for (int e = 0; e < 4; ++e) lost |= lost_bits(__builtin_bit_cast(float, x[i][e]));
   }
   return lost;
 }
 
-/// sums += the products of one page.
-INLINE void multiply(Sums& sums, unsigned a, unsigned b, unsigned& lost) {
-  constexpr int words = 2 * STEPS;
+/// 16-bit numbers are read before the next page's copies are issued, and left operands one ahead: a third faster. Float32 numbers have more
+/// to compute meanwhile and no registers for that: 4 % slower.
+constexpr bool ahead = ELEMENT != 0;
+
+constexpr int steps = 2;  // instructions along k that a page holds, whose products are added up in the tensor units
+/// Operands of a warp: all columns of a page, 16 of its rows.
+struct Operands {
+  unsigned right[MMA_N][4], left[steps][4];
+};
+INLINE void read_first(Operands& first, unsigned a, unsigned b) {
+  OperandB::read_right(b, first.right);
+  OperandA::read_left(a, 0, first.left);
+}
+
+/// sums += the products of one page. With `ahead`, its first operands have been read.
+INLINE void multiply(Sums& sums, Operands& of, unsigned a, unsigned b, unsigned& lost) {
   float least = 1;
+  unsigned right_small[MMA_N][4];
+  if (!ahead) OperandB::read_right(b, of.right);
+  if constexpr (ELEMENT == 0) split_all(of.right, right_small, least);
 #pragma unroll
-  for (int step = 0; step < 2; step += STEPS) {
-    unsigned right[MMA_N][words], right_small[MMA_N][words];
-    OperandB::read(b, 0, step, right);
-    if constexpr (ELEMENT == 0) split_all(right, right_small, least);
-#pragma unroll
-    for (int i = 0; i < MMA_M; ++i) {
-      unsigned rows[2][words], rows_small[2][words];
-      OperandA::read(a, 2 * i, step, rows);
-      if constexpr (ELEMENT == 0) split_all(rows, rows_small, least);
-      float d[MMA_N][4];
-      const auto add = [&](const unsigned (&left)[2][words], const unsigned (&right)[MMA_N][words], int s, auto first) SYCL_MAT_LAMBDA {
-        const unsigned fragment[4] = {left[0][2 * s], left[1][2 * s], left[0][2 * s + 1], left[1][2 * s + 1]};
-#pragma unroll
-        for (int j = 0; j < MMA_N; ++j) {
-          const unsigned column[2] = {right[j][2 * s], right[j][2 * s + 1]};
-          mma<!decltype(first)::value>(d[j], fragment, column);
-        }
-      };
-      if constexpr (ELEMENT == 0) {
-        add(rows_small, right, 0, Number<1>{});
-        add(rows, right_small, 0, Number<0>{});
-#pragma unroll
-        for (int s = 1; s < STEPS; ++s) {
-          add(rows_small, right, s, Number<0>{});
-          add(rows, right_small, s, Number<0>{});
-        }
-#pragma unroll
-        for (int s = 0; s < STEPS; ++s) add(rows, right, s, Number<0>{});
-      } else {
-        add(rows, right, 0, Number<1>{});
-#pragma unroll
-        for (int s = 1; s < STEPS; ++s) add(rows, right, s, Number<0>{});
-      }
-#pragma unroll
-      for (int j = 0; j < MMA_N; ++j)
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          sums[i][j][e] += d[j][e];
-          asm volatile("" : "+f"(sums[i][j][e]));  // here and now, or all d would be kept until the page has been looked at
-        }
+  for (int i = 0; i < MMA_M; ++i) {
+    unsigned left[steps][4], left_small[steps][4];
+    if constexpr (ahead) {
+      __builtin_memcpy(left, of.left, sizeof(left));
+      if (i + 1 < MMA_M) OperandA::read_left(a, i + 1, of.left);
+    } else {
+      OperandA::read_left(a, i, left);
     }
+    float d[MMA_N][4];
+    const auto add = [&](const unsigned (&x)[4], const unsigned (&y)[MMA_N][4], int step, auto fresh) SYCL_MAT_LAMBDA {
+#pragma unroll
+      for (int j = 0; j < MMA_N; ++j) mma<!decltype(fresh)::value>(d[j], x, y[j][2 * step], y[j][2 * step + 1]);
+    };
+    if constexpr (ELEMENT == 0) {
+      split_all(left, left_small, least);
+      add(left_small[0], of.right, 0, Number<1>{});  // the small products first
+      add(left[0], right_small, 0, Number<0>{});
+      add(left_small[1], of.right, 1, Number<0>{});
+      add(left[1], right_small, 1, Number<0>{});
+      add(left[0], of.right, 0, Number<0>{});
+    } else {
+      add(left[0], of.right, 0, Number<1>{});
+    }
+    add(left[1], of.right, 1, Number<0>{});
+#pragma unroll
+    for (int j = 0; j < MMA_N; ++j)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        sums[i][j][e] += d[j][e];
+        asm volatile("" : "+f"(sums[i][j][e]));  // here and now, or all d would be kept until the page has been looked at
+      }
   }
   if constexpr (ELEMENT == 0)
     if (least < keeps_all_bits) lost |= look_at<OperandA>(a, 2 * MMA_M) | look_at<OperandB>(b, MMA_N);
@@ -283,8 +288,8 @@ mma_sync(const in_t* a, const in_t* b, const out_t* c, out_t* d, const acc_t* bi
     OperandB next_b(block.of.b, g.ldb, g.b_inner, g.b_outer, block.at.col, g.n, index(block.begin) * tile_k);
     const int warp = same_in_warp(thread_id() / 32);
     const unsigned first = local_address(contents(local_pages).bytes), last = first + (STAGES - 1) * page_bytes;
-    unsigned page_a = first + OperandA::place(warp / WARPS_N, lane_id());
-    unsigned page_b = first + OperandA::page_bytes + OperandB::place(warp % WARPS_N, lane_id());
+    unsigned page_a = first + OperandA::place<true>(warp / WARPS_N, lane_id());
+    unsigned page_b = first + OperandA::page_bytes + OperandB::place<false>(warp % WARPS_N, lane_id());
     int used = 0;
     unsigned next_page = first, lost = 0;
     int left = block.end - block.begin;  // stages to be copied
@@ -293,17 +298,19 @@ mma_sync(const in_t* a, const in_t* b, const out_t* c, out_t* d, const acc_t* bi
       // The page is there for all, and nobody reads any more what was in the next one's place.
       copies_wait<STAGES - 2>();
       block_barrier();
+      Operands operands;
+      if (ahead) read_first(operands, page_a + used, page_b + used);
       if (left > 0) {
         const int depth = depth_left < tile_k ? depth_left : tile_k;
-        next_a.copy(next_page, g.lda, depth);
-        next_b.copy(next_page + OperandA::page_bytes, g.ldb, depth);
+        next_a.copy(next_page, a, g.lda, depth);
+        next_b.copy(next_page + OperandA::page_bytes, b, g.ldb, depth);
         next_page = next_page == last ? first : next_page + page_bytes;
         depth_left -= tile_k;
         --left;
       }
       copies_commit();
       if (stage < 0) continue;
-      multiply(sums, page_a + used, page_b + used, lost);
+      multiply(sums, operands, page_a + used, page_b + used, lost);
       used = used == (STAGES - 1) * page_bytes ? 0 : used + page_bytes;
     }
     if constexpr (ELEMENT == 0)

@@ -1,9 +1,13 @@
 // One operand of mma_sync: how a stage of it comes into local memory, and how the lanes of a warp read it there.
 //
-// A page is 64 bytes deep along k (4 chunks of 16 bytes) and OUTER rows of A or columns of B wide. Its lines are those of the matrix:
-// ALONG_K: a line is a row of A (a column of B), 4 chunks;  else: a line is one k, OUTER elements, its chunks in the order c ^ swizzle(k).
-// Lane (g, t) takes chunk t of 8 rows at a time, which is called a slot here: the words of a slot are those that instructions want, in an
-// order along k that is the same for A and for B, and so does not matter.
+// A page is 64 bytes deep along k, which are 4 chunks of 16 bytes, and OUTER rows of A or columns of B wide. Its lines are those of the
+// matrix, with their pieces of 16 bytes in the order piece ^ swizzle(line), so that neither copies nor reads meet in a bank:
+// ALONG_K: a line is a row of A (a column of B), its pieces are the chunks; else: a line is one k, its pieces are OUTER / 4 or OUTER / 8.
+// Eight rows of A, or columns of B, are called a slot.
+//
+// 16-bit numbers are read by ldmatrix, as instructions want them. Of float32 numbers, which have to be split anyway, lane (g, t) reads
+// chunk t of row g of a slot as a vector: the instructions then get the elements of 16 along k in another order, which is the same for A
+// and B.
 //
 // To be included where the number of threads is known.
 #pragma once
@@ -22,11 +26,9 @@ struct Operand {
   static_assert(OUTER * 4 % threads == 0 && threads % line_chunks == 0, "all threads copy the same number of chunks");
   static_assert((OUTER & (OUTER - 1)) == 0 && OUTER >= 32 && SLOTS % 4 == 0);
 
-  /// Of bits that are far enough apart: swizzle(i | j) is swizzle(i) ^ swizzle(j).
   static constexpr int swizzle(int line) {
-    if (ALONG_K) return 0;
-    if (element_bytes == 4) return 2 * (line / 4 % 4);
-    return OUTER == 32 ? line / 8 : 2 * (line / 8) + line % 2;
+    if (element_bytes == 4) return ALONG_K ? 0 : 2 * (line / 4 % 4);
+    return line_bytes == 64 ? line / 2 % 4 : line % 8;
   }
 
   // ---- from global memory ----
@@ -45,8 +47,8 @@ struct Operand {
     unit = (places & 15) == 0 ? 16 : (places & 3) == 0 ? 4 : 2;
   }
 
-  /// Copies the next stage, of which `depth` elements along k exist.
-  INLINE void copy(unsigned page, index ld, int depth) {
+  /// Copies the next stage, of which `depth` elements along k exist. `any` is an address that may be read.
+  INLINE void copy(unsigned page, const in_t* any, index ld, int depth) {
     asm volatile("" : "+l"(ld));  // or distances would be computed before the loop and kept
     if (unit == 16 && inside == OUTER && depth == tile_k) {
       const in_t* from = next;
@@ -56,23 +58,24 @@ struct Operand {
         from += line_step * ld;
       }
     } else if (unit == 16) {
-      copy_in_parts<16>(page + to, ld, depth);
+      copy_in_parts<16>(page + to, any, ld, depth);
     } else if (element_bytes == 4 || unit == 4) {
-      copy_in_parts<4>(page + to, ld, depth);
+      copy_in_parts<4>(page + to, any, ld, depth);
     } else {
       copy_singly(page + to, ld, depth);
     }
     next += ALONG_K ? index(tile_k) : tile_k * ld;
   }
   INLINE static unsigned chunk_place(unsigned first, int q) {
-    return (first ^ unsigned(swizzle(q * line_step) * 16)) + q * line_step * line_bytes;
+    return (first ^ unsigned(swizzle(q * line_step) * 16)) + q * line_step * line_bytes;  // the steps' bits are above the first line's
   }
   /// From this thread's first chunk on, how many lines exist, and how many elements of a line.
   INLINE int lines(int depth) const { return (ALONG_K ? inside : depth) - fresh_thread_id() / line_chunks; }
   INLINE int along(int depth) const { return (ALONG_K ? depth : inside) - fresh_thread_id() % line_chunks * chunk_elements; }
 
+  /// What is not there becomes zeros, and its address is not used.
   template <int bytes>
-  INLINE void copy_in_parts(unsigned first, index ld, int depth) const {
+  INLINE void copy_in_parts(unsigned first, const in_t* any, index ld, int depth) const {
     const in_t* from = next;
     const int lines_left = lines(depth), along_left = along(depth);
 #pragma unroll
@@ -80,7 +83,7 @@ struct Operand {
 #pragma unroll
       for (int e = 0; e < chunk_elements; e += bytes / element_bytes) {
         const int rest = q * line_step < lines_left ? (along_left - e) * element_bytes : 0, present = rest < bytes ? rest : bytes;
-        copy_part<bytes>(chunk_place(first, q) + e * element_bytes, present > 0 ? from + e : next, present > 0 ? present : 0);
+        copy_part<bytes>(chunk_place(first, q) + e * element_bytes, present > 0 ? from + e : any, present > 0 ? present : 0);
       }
       from += line_step * ld;
     }
@@ -104,40 +107,64 @@ struct Operand {
   }
 
   // ---- to the tensor units ----
-  /// Where a lane begins to read, for the first slot of its warp.
+  /// Where a lane begins to read. Of 16-bit numbers four blocks are read at a time: as left operands of two slots and two chunks, as right
+  /// ones the four chunks of one slot.
+  template <bool left>
   INLINE static unsigned place(int warp, int lane) {
-    const int g = lane / 4, t = lane % 4, first = warp * SLOTS * 8;
-    if constexpr (ALONG_K) {
-      return unsigned((first + g) * 64 + t * 16);
-    } else if constexpr (element_bytes == 4) {
-      return unsigned(4 * t * line_bytes + ((first / 4 + g) ^ 2 * t) * 16);
+    const int first = warp * SLOTS * 8;
+    if constexpr (element_bytes == 2) {
+      const int block = lane / 8, row = lane % 8, slot = left ? block % 2 : 0, chunk = left ? block / 2 : block;
+      const int line = ALONG_K ? first + slot * 8 + row : chunk * 8 + row, piece = ALONG_K ? chunk : first / 8 + slot;
+      return unsigned(line * line_bytes + (piece ^ swizzle(line)) * 16);
     } else {
-      const int k = 8 * (lane % 8 / 2) + 2 * (lane / 8) + lane % 2;
-      return unsigned(k * line_bytes + (first / 8 ^ swizzle(k)) * 16);
+      const int g = lane / 4, t = lane % 4;
+      if (ALONG_K) return unsigned((first + g) * line_bytes + t * 16);
+      return unsigned(4 * t * line_bytes + ((first / 4 + g) ^ swizzle(4 * t)) * 16);  // a piece is a row or column of four slots
     }
   }
-  /// Words step · 2 and so on of `slots` slots from number `slot` on; `from` is a page and place().
-  template <int slots, int words>
-  INLINE static void read(unsigned from, int slot, int step, unsigned (&w)[slots][words]) {
+  /// A place some slots and an even number of chunks further on, for 16-bit numbers.
+  INLINE static unsigned further(unsigned from, int slot, int chunk) {
+    if constexpr (ALONG_K) return (from ^ unsigned(chunk * 16)) + slot * 8 * line_bytes;
+    return (from ^ unsigned(slot * 16)) + chunk * 8 * line_bytes;
+  }
+  /// Float32: chunk t of some slots.
+  template <int slots>
+  INLINE static void read_slots(unsigned from, int slot, unsigned (&words)[slots][4]) {
     if constexpr (ALONG_K) {
 #pragma unroll
-      for (int s = 0; s < slots; ++s) load_words(from + (slot + s) * 512 + step * 8, w[s]);
-    } else if constexpr (element_bytes == 4) {
-      // Four neighbours along the line, which are four slots.
+      for (int s = 0; s < slots; ++s) load_words(from + (slot + s) * 8 * line_bytes, words[s]);
+    } else {
       constexpr int width = slots < 4 ? slots : 4;
 #pragma unroll
       for (int s = 0; s < slots; s += width)
 #pragma unroll
-        for (int e = 0; e < words; ++e) {
+        for (int e = 0; e < 4; ++e) {
           unsigned v[width];
-          load_words(from + (slot + s) / 4 * 128 + (slot + s) % 4 * 4 + (2 * step + e) * line_bytes, v);
+          load_words(from + (slot + s) / 4 * 128 + (slot + s) % 4 * 4 + e * line_bytes, v);
 #pragma unroll
-          for (int i = 0; i < width; ++i) w[s + i][e] = v[i];
+          for (int i = 0; i < width; ++i) words[s + i][e] = v[i];
         }
-    } else {
-      static_assert(words == 4);
+    }
+  }
+  /// The left operands of two slots, for both steps of a page.
+  INLINE static void read_left(unsigned from, int two_slots, unsigned (&left)[2][4]) {
+    if constexpr (element_bytes == 2) {
 #pragma unroll
-      for (int s = 0; s < slots; ++s) load_turned(from ^ unsigned((slot + s) * 16), w[s]);
+      for (int step = 0; step < 2; ++step) load_blocks<!ALONG_K>(further(from, two_slots * 2, step * 2), left[step]);
+    } else {
+      unsigned words[2][4];
+      read_slots(from, two_slots * 2, words);
+#pragma unroll
+      for (int e = 0; e < 8; ++e) left[e / 4][e % 4] = words[e % 2][e / 2];
+    }
+  }
+  /// All slots of a warp as right operands: words 2 · step and 2 · step + 1 of each.
+  INLINE static void read_right(unsigned from, unsigned (&right)[SLOTS][4]) {
+    if constexpr (element_bytes == 2) {
+#pragma unroll
+      for (int slot = 0; slot < SLOTS; ++slot) load_blocks<!ALONG_K>(further(from, slot, 0), right[slot]);
+    } else {
+      read_slots(from, 0, right);
     }
   }
   /// Which row of the tile (column of B), counted from the warp's first, row g of a slot is.

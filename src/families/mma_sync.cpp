@@ -14,8 +14,9 @@ constexpr index_t shortest_sum = 256;
 constexpr index_t page_depth = 64;  // bytes along K
 constexpr int stages = 3;           // pages in local memory
 
-/// A size of tile: how the warps stand, the 16×8 blocks of each, how many tiles' registers a multiprocessor has; and, measured on an H200
-/// in microseconds, what a stage takes a multiprocessor that has one such tile, or each of several: of float32, and of 16-bit numbers.
+/// A size of tile: how the warps stand, the 16×8 blocks of each, how many tiles a multiprocessor's registers hold at a time; and, fitted to
+/// what was measured on an H200, in microseconds, what a stage takes where it has one of them, or each of several: of float32, and of
+/// 16-bit numbers.
 struct Tile {
   int warps_m, warps_n, mma_m, mma_n, blocks;
   double alone[2], each[2];
@@ -23,11 +24,14 @@ struct Tile {
   int cols() const { return warps_n * mma_n * 8; }
   int work_items() const { return warps_m * warps_n * 32; }
 };
-constexpr Tile tiles[] = {{2, 2, 4, 8, 2, {1.30, 0.55}, {0.95, 0.38}},
-                          {2, 2, 4, 4, 4, {0.80, 0.40}, {0.50, 0.22}},
-                          {2, 2, 2, 4, 4, {0.50, 0.30}, {0.28, 0.15}},
-                          {4, 1, 2, 4, 4, {0.50, 0.30}, {0.28, 0.15}},
-                          {1, 4, 2, 4, 4, {0.50, 0.30}, {0.28, 0.15}}};
+constexpr Tile tiles[] = {{2, 2, 4, 8, 2, {1.73, 0.70}, {1.07, 0.405}},
+                          {2, 2, 4, 4, 3, {1.24, 0.38}, {0.50, 0.196}},
+                          {2, 2, 2, 4, 4, {0.76, 0.23}, {0.32, 0.130}},
+                          {4, 1, 2, 4, 4, {0.87, 0.30}, {0.32, 0.135}},
+                          {1, 4, 2, 4, 4, {0.85, 0.27}, {0.34, 0.129}}};
+/// What goes with an area of 128×128: writing it, and adding up a part of it; and what it takes that parts wait for each other.
+constexpr double writing[2] = {5.4, 3.8}, adding[2] = {0.06, 0.30}, waiting[2] = {1.3, 1.7};
+constexpr index_t most_parts = 64;
 
 struct Schedule {
   const Tile* tile = nullptr;
@@ -41,11 +45,15 @@ index_t ceil_div(index_t a, index_t b) { return (a + b - 1) / b; }
 index_t tiles_of(const Problem& p, const Tile& t) { return ceil_div(p.m, t.rows()) * ceil_div(p.n, t.cols()) * p.batch(); }
 
 double model(const Schedule& s, bool wide, index_t processors) {
+  const int type = wide ? 0 : 1;
+  const Tile& t = *s.tile;
   const index_t on_one = ceil_div(s.tiles * s.parts, processors);  // blocks of the busiest multiprocessor
-  const double stage = on_one == 1 ? s.tile->alone[wide ? 0 : 1] : double(on_one) * s.tile->each[wide ? 0 : 1];
-  const double area = double(s.tile->rows() * s.tile->cols()) / 16384;
-  const double parts = s.parts == 1 ? 0 : 2.5 + area * double(s.parts) * double(std::min<index_t>(on_one, s.tile->blocks));
-  return double(s.part_stages) * stage + double(on_one) * area + parts;
+  const auto stage = [&](index_t together) { return together == 0 ? 0 : std::max(t.alone[type], double(together) * t.each[type]); };
+  const double area = double(t.rows() * t.cols()) / 16384;
+  double time = double(s.part_stages) * (double(on_one / t.blocks) * stage(t.blocks) + stage(on_one % t.blocks));
+  time += double(on_one) * area * writing[type];
+  if (s.parts > 1) time += waiting[type] + adding[type] * area * double(s.parts) * double(std::min<index_t>(on_one, t.blocks));
+  return time;
 }
 
 Schedule choose(const Problem& p, const DeviceInfo& device) {
@@ -57,7 +65,8 @@ Schedule choose(const Problem& p, const DeviceInfo& device) {
     s.tile = &tile;
     s.tiles = tiles_of(p, tile);
     s.stages = ceil_div(p.k, page_depth / index_t(size_of(p.dtype)));
-    const index_t most = std::min<index_t>({32, std::max<index_t>(s.stages / 4, 1), std::max<index_t>(4 * processors / s.tiles, 1)});
+    const index_t most =
+        std::min<index_t>({most_parts, std::max<index_t>(s.stages / 4, 1), std::max<index_t>(4 * processors / s.tiles, 1)});
     for (index_t parts = 1; parts <= most; ++parts) {
       s.part_stages = ceil_div(s.stages, parts);
       s.parts = std::max<index_t>(s.part_stages == 0 ? 1 : ceil_div(s.stages, s.part_stages), 1);
@@ -89,13 +98,9 @@ Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, cons
   Plan plan;
   plan.kernel = &kernel;
   plan.constants = common_constants(p);
-  plan.constants.insert(plan.constants.end(), {{"WARPS_M", t.warps_m},
-                                               {"WARPS_N", t.warps_n},
-                                               {"MMA_M", t.mma_m},
-                                               {"MMA_N", t.mma_n},
-                                               {"STEPS", 2},
-                                               {"STAGES", stages},
-                                               {"BLOCKS", t.blocks}});
+  plan.constants.insert(
+      plan.constants.end(),
+      {{"WARPS_M", t.warps_m}, {"WARPS_N", t.warps_n}, {"MMA_M", t.mma_m}, {"MMA_N", t.mma_n}, {"STAGES", stages}, {"BLOCKS", t.blocks}});
   plan.range = {{1, 1, std::size_t(s.tiles * s.parts * t.work_items())}, {1, 1, std::size_t(t.work_items())}};
   plan.local_memory = std::int64_t(stages) * (t.rows() + t.cols()) * page_depth;
   plan.split_k = s.parts;
@@ -120,7 +125,7 @@ bool has_fast_tf32(int capability) { return capability == 80 || capability == 90
 int preference(const Problem& p, const DeviceInfo& device) {
   if (p.dtype == DType::float32 && !has_fast_tf32(compute_capability(device))) return 0;
   const double work = double(p.m) * double(p.n) * double(p.k) * double(p.batch());
-  return std::min(p.m, p.n) < 16 || std::max(p.m, p.n) < 32 || work < 1e7 ? 5 : 15;
+  return std::min(p.m, p.n) < 16 || std::max(p.m, p.n) < 32 || work < (p.dtype == DType::float32 ? 1.5e8 : 1e6) ? 5 : 15;
 }
 
 }  // namespace
