@@ -81,7 +81,7 @@ std::string why_not(const Problem& p, const DeviceInfo& device) {
   if (compute_capability(device) < 80) return "it needs an NVIDIA device of compute capability 8.0 or newer";
   if (p.dtype != DType::float32 && p.dtype != DType::float16 && p.dtype != DType::bfloat16)
     return "it multiplies float32, float16 and bfloat16 only";
-  if (p.dtype == DType::float32 && p.precision == Precision::ieee) return "precision \"ieee\" asks for multiply-adds in float32";
+  if (p.precision == Precision::ieee) return "precision \"ieee\" asks for multiply-adds in float32";
   if (p.dtype == DType::float32 && p.precision == Precision::automatic && p.k < shortest_sum)
     return "sums of fewer than " + std::to_string(shortest_sum) +
            " terms can be more accurate by multiply-adds (precision \"tf32\" allows them)";
@@ -123,9 +123,11 @@ bool has_fast_tf32(int capability) { return capability == 80 || capability == 90
 /// Above the general kernel and below those for Hopper; but for products so narrow that most of a tile would be empty, or so small that
 /// they end before the stages are under way.
 int preference(const Problem& p, const DeviceInfo& device) {
-  if (p.dtype == DType::float32 && !has_fast_tf32(compute_capability(device))) return 0;
   const double work = double(p.m) * double(p.n) * double(p.k) * double(p.batch());
-  return std::min(p.m, p.n) < 16 || std::max(p.m, p.n) < 32 || work < (p.dtype == DType::float32 ? 1.5e8 : 1e6) ? 5 : 15;
+  const index_t narrow = std::min(p.m, p.n), broad = std::max(p.m, p.n);
+  if (p.dtype != DType::float32) return narrow < 16 || broad < 32 || p.k <= 32 || work < 1e6 ? 5 : 15;
+  if (!has_fast_tf32(compute_capability(device))) return 0;
+  return narrow < 24 || broad < 48 || work < 1.5e8 ? 5 : 15;
 }
 
 }  // namespace
