@@ -16,8 +16,8 @@
 // its own; the last tile along k is moved back too, and what it shares with the tile before it counts as zero. So every tile is
 // whole, and only matrices smaller than one block take the path that looks at each element.
 //
-// SPLIT_K groups share a block where there are too few blocks for the device: each leaves its sums in scratch memory, and whoever
-// comes last adds them up in a fixed order, so that the result does not depend on who that is.
+// Groups share blocks along k where there are too few blocks for the device, or where the last of them would not fill it: see
+// tiled_shares.hpp.
 #include "device.hpp"
 
 // constants: begin
@@ -34,166 +34,26 @@ constexpr int ORDER = 1;         // products of one k: 0 row by row, 1 serpentin
 constexpr int AHEAD = 1;         // operands of the next k are read: 0 when needed, 1 a k ahead, 2 also across the barrier
 constexpr int LOCAL = 1;         // operands: 0 straight from global memory, 1 through local memory, 2 with a's read once a sub-group
 constexpr int SUB_GROUP = 0;     // required sub-group size, 0: the compiler's choice
-constexpr int SPLIT_K = 1;       // groups that share one block along k
+constexpr int SPLIT = 0;         // blocks are cut along k: 0 none, 1 each among as many groups, 2 some, shared out evenly among groups
+constexpr int RESIDENT = 0;      // groups that a multiprocessor shall have registers for, 0: as it comes (NVIDIA)
 constexpr int SWIZZLE = 0;       // block rows walked together so that caches serve them, 0: row by row
 // constants: end
 
 namespace sycl_mat {
-
 constexpr int BLOCK_M = TILE_M * BATCH_M, BLOCK_N = TILE_N * BATCH_N;
 constexpr int ITEMS = TILE_M * TILE_N;
+}  // namespace sycl_mat
 
-// Vector loads that need no alignment are split into single ones by the PTX back end, and are slow for elements below 4 bytes on
-// Intel GPUs: there it pays to look whether the addresses are aligned.
-//
-// Each work-item walks with a pointer of its own there, which saves PTX registers. Intel's graphics compiler (22.43) crashes on that
-// where a work-item has several chunks: it gets the sum written out, and finds the common part itself.
-#ifdef __NVPTX__
-constexpr bool PREFERS_ALIGNED = true, OWN_POINTERS = true;
-#else
-constexpr bool PREFERS_ALIGNED = sizeof(in_t) < 4, OWN_POINTERS = false;
-#endif
+#include "tiled_operand.hpp"
 
-/// Which row (or column) of the block is number `i` of work-item `lane`: pieces of up to 4 stay together.
-template <int TILE, int BATCH>
-SYCL_MAT_INLINE int place(int lane, int i) {
-  constexpr int piece = STRIDED ? gcd(BATCH, 4) : BATCH;
-  return i / piece * (TILE * piece) + lane * piece + i % piece;
-}
-
-/// One operand: OUTER rows of A (or columns of B) × TILE_K. ALONG_K: neighbours in global memory follow each other along k.
-/// BY_K: in local memory, the elements of one k lie together.
-template <int OUTER, bool ALONG_K, bool BY_K>
-struct Operand {
-  static constexpr int LINE = ALONG_K ? TILE_K : OUTER;  // elements of a tile that lie together in global memory
-  static constexpr int WIDTH = gcd(CHUNK, LINE);
-  static constexpr int PER_LINE = LINE / WIDTH;
-  static constexpr int CHUNKS = OUTER * TILE_K / WIDTH;
-  static constexpr int EACH = ceil_div(CHUNKS, ITEMS);  // chunks a work-item moves
-  static constexpr bool EVEN = ITEMS % PER_LINE == 0;   // its chunks stand below one another
-  static constexpr int PITCH = (BY_K ? OUTER : TILE_K) + PAD;
-  static constexpr int SIZE = ceil_div((BY_K ? TILE_K : OUTER) * PITCH, 8) * 8;
-
-  const in_t* from;  // the block's element at k = 0
-  index ld;
-  int outside;       // rows of the matrix from the block's first on: fewer than OUTER only in small matrices
-  bool aligned;      // as far as it matters
-  const in_t* next;  // the next tile; with OWN_POINTERS, this work-item's first chunk of it
-  Vector<in_t, WIDTH> chunks[EACH];
-
-  SYCL_MAT_MEMBER Operand(const in_t* matrix, index ld_, index first, index extent, index begin, int item)
-      : from(matrix + (ALONG_K ? first * ld_ : first)), ld(ld_), outside(int(min(extent - first, OUTER))) {
-    constexpr index bytes = WIDTH * sizeof(in_t);
-    next = from + (ALONG_K ? begin : begin * ld);
-    aligned = (reinterpret_cast<index>(next) | (ld * index(sizeof(in_t)))) % bytes == 0;
-    if constexpr (EVEN && OWN_POINTERS) next += line_of(item, 0) * ld + column_of(item, 0);
-  }
-  /// Whole tiles can be loaded by load(): no row is missing.
-  SYCL_MAT_MEMBER bool simple() const { return outside == OUTER; }
-
-  /// Line and first element of this work-item's chunk number q.
-  SYCL_MAT_INLINE int line_of(int item, int q) {
-    if constexpr (EVEN) return item / PER_LINE + q * (ITEMS / PER_LINE);
-    return (item + q * ITEMS) / PER_LINE;
-  }
-  SYCL_MAT_INLINE int column_of(int item, int q) {
-    if constexpr (EVEN) return item % PER_LINE * WIDTH;
-    return (item + q * ITEMS) % PER_LINE * WIDTH;
-  }
-  SYCL_MAT_INLINE bool has(int item, int q) { return CHUNKS % ITEMS == 0 || item + q * ITEMS < CHUNKS; }
-
-  /// Starts the loads of the next tile, which is whole.
-  SYCL_MAT_MEMBER void load(int item) {
-    if (PREFERS_ALIGNED && aligned) {
-#pragma unroll
-      for (int q = 0; q < EACH; ++q)
-        if (has(item, q)) chunks[q] = load_constant_aligned<WIDTH>(next + offset(item, q));
-    } else {
-#pragma unroll
-      for (int q = 0; q < EACH; ++q)
-        if (has(item, q)) chunks[q] = load_unaligned<WIDTH>(next + offset(item, q));
-    }
-    next += ALONG_K ? index(TILE_K) : TILE_K * ld;
-  }
-  SYCL_MAT_MEMBER index offset(int item, int q) const {
-    return EVEN && OWN_POINTERS ? q * (ITEMS / PER_LINE) * ld : line_of(item, q) * ld + column_of(item, q);
-  }
-
-  /// The same for any tile, at k0. `inside` elements along k exist; the first `shared` were in the tile before and count as zeros.
-  SYCL_MAT_MEMBER void load_any(int item, index k0, int inside, int shared) {
-    const in_t* tile = from + (ALONG_K ? k0 : k0 * ld);
-#pragma unroll
-    for (int q = 0; q < EACH; ++q) {
-      if (!has(item, q)) continue;
-      const int line = line_of(item, q), column = column_of(item, q);
-      load_masked(tile, q, line, column, inside);
-#pragma unroll
-      for (int e = 0; e < WIDTH; ++e)
-        if ((ALONG_K ? column + e : line) < shared) chunks[q][e] = in_t(0);
-    }
-  }
-
-  /// Beyond the matrix's edge the last row is read again (nobody stores what comes of it), beyond the end of k zeros are taken.
-  SYCL_MAT_MEMBER void load_masked(const in_t* tile, int q, int line, int column, int inside) {
-#pragma unroll
-    for (int e = 0; e < WIDTH; ++e) {
-      const int outer = ALONG_K ? line : column + e, k = ALONG_K ? column + e : line;
-      const index o = outer < outside ? outer : outside - 1, p = k < inside ? k : inside - 1;
-      const in_t x = tile[ALONG_K ? o * ld + p : p * ld + o];
-      chunks[q][e] = k < inside ? x : in_t(0);
-    }
-  }
-
-  /// Waits for the loads and puts the chunks into a page.
-  SYCL_MAT_MEMBER void store(int item, acc_t* page) {
-#pragma unroll
-    for (int q = 0; q < EACH; ++q) {
-      if (!has(item, q)) continue;
-      const int line = line_of(item, q), column = column_of(item, q);
-      if constexpr (ALONG_K == BY_K) {  // turned round on the way
-#pragma unroll
-        for (int e = 0; e < WIDTH; ++e) page[(column + e) * PITCH + line] = widen(chunks[q][e]);
-      } else {
-        Vector<acc_t, WIDTH> wide;
-#pragma unroll
-        for (int e = 0; e < WIDTH; ++e) wide[e] = widen(chunks[q][e]);
-        acc_t* to = page + line * PITCH + column;
-        if constexpr (PITCH % WIDTH == 0 && WIDTH <= 8) {
-          *reinterpret_cast<Vector<acc_t, WIDTH>*>(to) = wide;
-        } else {
-          *reinterpret_cast<UnalignedVector<acc_t, WIDTH>*>(to) = wide;
-        }
-      }
-    }
-  }
-
-  /// The BATCH elements that work-item `lane` multiplies at k.
-  template <int TILE, int BATCH>
-  SYCL_MAT_INLINE void read(const acc_t* page, int lane, int k, acc_t (&fragment)[BATCH]) {
-    constexpr int piece = gcd(BATCH, 4);
-    if constexpr (BY_K && PITCH % piece == 0) {
-#pragma unroll
-      for (int i = 0; i < BATCH; i += piece) {
-        const auto v = load_aligned<piece>(page + k * PITCH + place<TILE, BATCH>(lane, i));
-#pragma unroll
-        for (int e = 0; e < piece; ++e) fragment[i + e] = v[e];
-      }
-    } else {
-#pragma unroll
-      for (int i = 0; i < BATCH; ++i) {
-        const int outer = place<TILE, BATCH>(lane, i);
-        fragment[i] = page[BY_K ? k * PITCH + outer : outer * PITCH + k];
-      }
-    }
-  }
-};
+namespace sycl_mat {
 
 using TileA = Operand<BLOCK_M, !TRANS_A, A_TRANSPOSED != 0>;
 using TileB = Operand<BLOCK_N, TRANS_B != 0, true>;
 
 constexpr int PAGE = TileA::SIZE + TileB::SIZE;
 struct alignas(64) Pages {
-  acc_t page[LOCAL ? 2 : 0][PAGE];
+  acc_t page[LOCAL ? 2 : 1][LOCAL ? PAGE : 1];
   int last;  // of the groups that share a block
 };
 static local_memory_of<Pages> local;
@@ -255,19 +115,27 @@ SYCL_MAT_INLINE void multiply_local(Sums& sums, const Args& g, const Place& at, 
   TileB tile_b(b, g.ldb, first_j, g.n, begin, at.item);
   auto& pages = contents(local).page;
   const int whole = int((end - begin) / TILE_K), tiles = int((end - begin + TILE_K - 1) / TILE_K);
-  const int simple = tile_a.simple() && tile_b.simple() ? whole : 0;  // tiles that need no second look
+  // Tiles whose loads take one question, as nearly all do: every instruction beside the products costs as much as they do.
+  const int usual = (!PREFERS_ALIGNED || (tile_a.aligned && tile_b.aligned)) && tile_a.simple() && tile_b.simple() ? whole : 0;
 
   const auto load = [&](int t) SYCL_MAT_LAMBDA {
-    if (t < simple) {
-      tile_a.load(at.item);
-      tile_b.load(at.item);
-    } else {
+    if (t < usual) {
+      tile_a.load(at.item, true);
+      tile_b.load(at.item, true);
+    } else if (t < tiles) {
       // The last tile is moved back over what the one before it had, if the matrix is deep enough.
       const index k0 = begin + index(t) * TILE_K, missing = k0 + TILE_K - end;
       const int shared = missing > 0 && end >= TILE_K ? int(missing) : 0;
       const int inside = int(min(end - k0 + shared, TILE_K));
-      tile_a.load_any(at.item, k0 - shared, inside, shared);
-      tile_b.load_any(at.item, k0 - shared, inside, shared);
+      const auto load_one = [&](auto& tile) SYCL_MAT_LAMBDA {
+        if (PREFERS_ALIGNED && t < whole && tile.simple()) {
+          tile.load(at.item, tile.aligned);
+        } else {
+          tile.load_any(at.item, k0 - shared, inside, shared);
+        }
+      };
+      load_one(tile_a);
+      load_one(tile_b);
     }
   };
   const auto store = [&](int page) SYCL_MAT_LAMBDA {
@@ -287,15 +155,14 @@ SYCL_MAT_INLINE void multiply_local(Sums& sums, const Args& g, const Place& at, 
   int page = 0;
   if constexpr (AHEAD == 2) read(0, 0, 0);
   for (int t = 0; t < tiles; ++t) {
-    const bool more = t + 1 < tiles;
-    if (more) load(t + 1);
+    load(t + 1);
     if constexpr (AHEAD == 1) read(page, 0, 0);
 #pragma unroll
     for (int k = 0; k < TILE_K; ++k) {
       const int present = AHEAD ? k % 2 : 0;
       if constexpr (AHEAD == 0) read(page, k, 0);
       if (AHEAD && k + 1 < TILE_K) read(page, k + 1, 1 - present);
-      if (AHEAD == 2 && k + 1 == TILE_K && more) {
+      if (AHEAD == 2 && k + 1 == TILE_K) {  // after the last tile, too, where nobody uses what is stored and read: a branch would cost more
         store(page ^ 1);
         barrier();
         read(page ^ 1, 0, 1 - present);
@@ -304,7 +171,7 @@ SYCL_MAT_INLINE void multiply_local(Sums& sums, const Args& g, const Place& at, 
     }
     page ^= 1;
     if constexpr (AHEAD != 2) {
-      if (more) store(page);
+      store(page);
       barrier();
     }
   }
@@ -353,34 +220,11 @@ SYCL_MAT_INLINE void multiply_direct(Sums& sums, const Args& g, const Place& at,
   for (; k0 < end; ++k0) step(k0, Number<1>());
 }
 
-/// Leaves the sums in scratch memory; true for the work-items of the group that came last, which then hold the sums of all.
-/// Scratch: one counter a block (zero before and after), then SPLIT_K times BLOCK_M·BLOCK_N sums a block.
-SYCL_MAT_INLINE bool gather(Sums& sums, const Args& g, const Place& at, void* scratch, int split, index block, index counters) {
-  int* counter = static_cast<int*>(scratch) + block;
-  acc_t* parts =
-      reinterpret_cast<acc_t*>(static_cast<char*>(scratch) + (counters * 4 + 255) / 256 * 256) + block * SPLIT_K * g.scratch_stride;
-  acc_t* mine = parts + split * g.scratch_stride + at.item;
-#pragma unroll
-  for (int i = 0; i < BATCH_M; ++i)
-#pragma unroll
-    for (int j = 0; j < BATCH_N; ++j) mine[(i * BATCH_N + j) * ITEMS] = sums.at[i][j];
-  device_fence();
-  barrier();
-  if (at.item == 0) contents(local).last = fetch_add(counter, 1) == SPLIT_K - 1;
-  barrier();
-  if (!contents(local).last) return false;
-  device_fence();
-#pragma unroll
-  for (int i = 0; i < BATCH_M; ++i)
-#pragma unroll
-    for (int j = 0; j < BATCH_N; ++j) {
-      acc_t sum = 0;
-      for (int s = 0; s < SPLIT_K; ++s) sum += parts[s * g.scratch_stride + at.item + (i * BATCH_N + j) * ITEMS];
-      sums.at[i][j] = sum;
-    }
-  if (at.item == 0) *counter = 0;
-  return true;
-}
+}  // namespace sycl_mat
+
+#include "tiled_shares.hpp"
+
+namespace sycl_mat {
 
 /// Stores what is the block's own: rows from own_i and columns from own_j on.
 SYCL_MAT_INLINE void store(const Sums& sums, const Args& g, const Place& at, const out_t* c, out_t* d, const acc_t* bias, index first_i,
@@ -408,43 +252,65 @@ SYCL_MAT_INLINE void store(const Sums& sums, const Args& g, const Place& at, con
     }
 }
 
+/// Where a block of D lies: row by row, or SWIZZLE block rows side by side so that groups that run together share more of A and B.
+struct Block {
+  index own_i, own_j;      // first row and column that are its own
+  index first_i, first_j;  // and that it computes
+  SYCL_MAT_MEMBER Block(const Args& g, int rows, int columns, int number) {
+    int block_row = number / columns, block_column = number % columns;
+    if constexpr (SWIZZLE > 1) {
+      const int band = number / (SWIZZLE * columns), inside = number - band * SWIZZLE * columns;
+      const int height = rows - band * SWIZZLE < SWIZZLE ? rows - band * SWIZZLE : SWIZZLE;
+      block_row = band * SWIZZLE + inside % height;
+      block_column = inside / height;
+    }
+    own_i = index(block_row) * BLOCK_M;
+    own_j = index(block_column) * BLOCK_N;
+    first_i = g.m >= BLOCK_M ? min(own_i, g.m - BLOCK_M) : 0;
+    first_j = g.n >= BLOCK_N ? min(own_j, g.n - BLOCK_N) : 0;
+  }
+};
+
 KERNEL_WITH_SUB_GROUP(3, SUB_GROUP)
 tiled(const in_t* __restrict__ a, const in_t* __restrict__ b, const out_t* c, out_t* d, const acc_t* __restrict__ bias, void* scratch,
       Args g) {
-  // All groups stand in one line, which devices allow to be longest: columns, rows, splits, matrices of the stack.
-  const int rows = int((g.m + BLOCK_M - 1) / BLOCK_M), columns = int((g.n + BLOCK_N - 1) / BLOCK_N), blocks = rows * columns;
-  const int number = group_id(0) % blocks, split = group_id(0) / blocks % SPLIT_K, batch = group_id(0) / blocks / SPLIT_K;
-  const auto [a0, b0, c0, d0] = matrices(a, b, c, d, g, batch);
+  // All groups stand in one line, which devices allow to be longest.
+  const int rows = int((g.m + BLOCK_M - 1) / BLOCK_M), columns = int((g.n + BLOCK_N - 1) / BLOCK_N), each = rows * columns;
   const Place at{local_id(1) * TILE_N + local_id(0), local_id(1), local_id(0)};
-
-  // Which block: row by row, or SWIZZLE block rows side by side so that groups that run together share more of A and B.
-  int block_row = number / columns, block_column = number % columns;
-  if constexpr (SWIZZLE > 1) {
-    const int band = number / (SWIZZLE * columns), inside = number - band * SWIZZLE * columns;
-    const int height = rows - band * SWIZZLE < SWIZZLE ? rows - band * SWIZZLE : SWIZZLE;
-    block_row = band * SWIZZLE + inside % height;
-    block_column = inside / height;
-  }
-  const index own_i = index(block_row) * BLOCK_M, own_j = index(block_column) * BLOCK_N;
-  const index first_i = g.m >= BLOCK_M ? min(own_i, g.m - BLOCK_M) : 0, first_j = g.n >= BLOCK_N ? min(own_j, g.n - BLOCK_N) : 0;
-
-  // Splits are whole tiles, the last ones may be empty.
-  const index depth = ((g.k + TILE_K - 1) / TILE_K + SPLIT_K - 1) / SPLIT_K * TILE_K;
-  const index begin = split * depth, end = min(g.k, begin + depth);
-
-  Sums sums;
-  if (begin < end) {
-    if constexpr (LOCAL) {
-      multiply_local(sums, g, at, a0, b0, first_i, first_j, begin, end);
-    } else {
-      multiply_direct(sums, g, at, a0, b0, first_i, first_j, begin, end);
+  int done = 0;  // tiles of this group's share
+  bool more = false;
+  do {
+    Sums sums;
+    {
+      const Part part = part_of(g, group_id(0), done, each);
+      const Matrices from = matrices(a, b, c, d, g, part.block / each);
+      const Block block(g, rows, columns, part.block % each);
+      // Without parts all of k: for Intel's compiler float64 sums then leave just enough registers. PTX comes out better as it is.
+      constexpr bool parts = SPLIT || OWN_POINTERS;
+      const index begin = parts ? index(part.begin) * TILE_K : 0, end = parts ? min(g.k, index(part.end) * TILE_K) : g.k;
+      if (begin < end) {
+        if constexpr (LOCAL) {
+          multiply_local(sums, g, at, from.a, from.b, block.first_i, block.first_j, begin, end);
+        } else {
+          multiply_direct(sums, g, at, from.a, from.b, block.first_i, block.first_j, begin, end);
+        }
+      }
     }
-  }
-  if constexpr (SPLIT_K > 1) {
-    const int counters = group_count(0) / SPLIT_K;
-    if (!gather(sums, g, at, scratch, split, index(batch) * blocks + number, counters)) return;
-  }
-  store(sums, g, at, c0, d0, bias, first_i, first_j, own_i, own_j);
+    // Where that was is worked out anew: kept in registers it would slow down the loop over k.
+    const Part part = part_of(g, anew(group_id(0)), anew(done), each);
+    done += part.end - part.begin;
+    more = SPLIT == 2 && part.more;
+    if constexpr (SPLIT)
+      if (part.count > 1 && !gather(sums, g, at.item, scratch, part, each)) continue;
+    const Matrices to = matrices(a, b, c, d, g, part.block / each);
+    const Block block(g, rows, columns, part.block % each);
+    store(sums, g, at, to.c, to.d, bias, block.first_i, block.first_j, block.own_i, block.own_j);
+  } while (more);
 }
 
 }  // namespace sycl_mat
+
+#undef LAUNCH_BOUNDS_NAMES
+#undef LAUNCH_BOUNDS_VALUES
+#define LAUNCH_BOUNDS_NAMES , RESIDENT > 0 ? "nvvm.maxntid" : "sycl-mat-no-maxntid", RESIDENT > 0 ? "nvvm.minctasm" : "sycl-mat-no-minctasm"
+#define LAUNCH_BOUNDS_VALUES , sycl_mat::ITEMS, RESIDENT

@@ -29,7 +29,7 @@ constexpr std::array<Field<TileParams>, 6> tile_params_fields{{
     {"batch_n", &TileParams::batch_n, "columns a work-item computes"},
     {"chunk", &TileParams::chunk, "elements a load moves"},
 }};
-constexpr std::array<Field<TileOptions>, 9> tile_options_fields{{
+constexpr std::array<Field<TileOptions>, 10> tile_options_fields{{
     {"a_transposed", &TileOptions::a_transposed, "local copy of A stored [k][m]"},
     {"pad", &TileOptions::pad, "elements added to a row of local memory"},
     {"strided", &TileOptions::strided, "rows and columns of a work-item: 0 contiguous, 1 strided in chunks of 4"},
@@ -39,6 +39,7 @@ constexpr std::array<Field<TileOptions>, 9> tile_options_fields{{
     {"sub_group", &TileOptions::sub_group, "required sub-group size, 0: the compiler's choice"},
     {"split_k", &TileOptions::split_k, "groups that share one block of C along K"},
     {"swizzle", &TileOptions::swizzle, "block rows walked together, 0: row by row"},
+    {"share", &TileOptions::share, "groups among which blocks that do not come out even are shared out along K, 0: none"},
 }};
 constexpr std::array<Field<PackParams>, 6> pack_params_fields{{
     {"mr", &PackParams::mr, "rows of the micro-kernel"},

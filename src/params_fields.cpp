@@ -37,6 +37,7 @@ const std::vector<ParamField>& tile_fields() {
       option_field<&TileOptions::sub_group>("sub_group"),
       option_field<&TileOptions::split_k>("split_k"),
       option_field<&TileOptions::swizzle>("swizzle"),
+      option_field<&TileOptions::share>("share"),
   };
   return fields;
 }

@@ -34,7 +34,8 @@ bool is_switch(int x) { return x == 0 || x == 1; }
 
 constexpr int most_sums = 256;     // of a work-item: no device has registers for more, and compiling takes minutes
 constexpr int deepest_tile = 128;  // the loop over a tile is unrolled
-constexpr int most_splits = 64;    // whoever comes last reads that many partial sums
+constexpr int most_splits = 256;   // each leaves its sums in scratch memory
+constexpr int most_sharers = 1 << 14;
 
 const Constraint constraints[] = {
     {[](const Case& c) { return std::min({c.p.tile_m, c.p.tile_n, c.p.tile_k, c.p.batch_m, c.p.batch_n}) >= 1; },
@@ -81,7 +82,12 @@ const Constraint constraints[] = {
      }},
     {[](const Case& c) { return in_range(c.o.split_k, 1, most_splits); },
      [](const Case& c) {
-       return "split_k = " + text(c.o.split_k) + " is outside 1 … " + text(most_splits) + ": the last group reads as many partial sums";
+       return "split_k = " + text(c.o.split_k) + " is outside 1 … " + text(most_splits) + ": each part's sums go through memory";
+     }},
+    {[](const Case& c) { return in_range(c.o.share, 0, most_sharers) && (c.o.share == 0 || c.o.split_k == 1); },
+     [](const Case& c) {
+       return "share = " + text(c.o.share) + " is outside 0 … " + text(most_sharers) + ", or split_k = " + text(c.o.split_k) +
+              " cuts the blocks already";
      }},
     {[](const Case& c) { return in_range(c.o.swizzle, 0, 64); },
      [](const Case& c) { return "swizzle = " + text(c.o.swizzle) + " is outside 0 … 64"; }},
@@ -117,6 +123,7 @@ TileOptions sane(TileOptions o, const DeviceInfo& device) {
   o.pad = std::clamp(o.pad, 0, 64);
   o.split_k = std::clamp(o.split_k, 1, most_splits);
   o.swizzle = std::clamp(o.swizzle, 0, 64);
+  o.share = o.split_k > 1 ? 0 : std::clamp(o.share, 0, most_sharers);
   const auto& sizes = device.sub_group_sizes;
   if (o.sub_group != 0 && std::find(sizes.begin(), sizes.end(), o.sub_group) == sizes.end()) o.sub_group = 0;
   if (o.local == 2 && o.sub_group == 0) o.local = 1;
@@ -143,7 +150,8 @@ std::string to_string(const TileOptions& o) {
                                                 {"local", o.local},
                                                 {"sub_group", o.sub_group},
                                                 {"split_k", o.split_k},
-                                                {"swizzle", o.swizzle}};
+                                                {"swizzle", o.swizzle},
+                                                {"share", o.share}};
   std::string out;
   for (const auto& [name, value] : fields) out.append(out.empty() ? "" : " ").append(name).append("=").append(text(value));
   return out;

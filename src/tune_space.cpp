@@ -36,6 +36,13 @@ std::vector<int> values_worth_trying(std::string_view family, std::string_view n
     if (name == "ahead" || name == "local") return {0, 1, 2};
     if (name == "swizzle") return {0, 4, 8, 16};
     if (name == "split_k") return {1, 2, 4, 8, 16};
+    if (name == "share") {
+      // One, two, … groups a multiprocessor, where a multiprocessor has room for several.
+      std::vector<int> groups{0};
+      if (device.architecture.starts_with("nvidia"))
+        for (const int each : {1, 2, 3, 4, 6}) groups.push_back(each * int(device.compute_units));
+      return groups;
+    }
     if (name == "sub_group") {
       // NVIDIA has one size. Elsewhere it decides how many registers a work-item gets.
       std::vector<int> sizes{0};

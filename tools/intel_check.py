@@ -29,7 +29,7 @@ TARGETS = {
     "intel-xe-hpc": ("pvc", "Xe-HPC (Data Center GPU Max)"),
 }
 PLAIN = ("TILE_M", "TILE_N", "TILE_K", "BATCH_M", "BATCH_N", "CHUNK")
-OPTIONS = ("A_TRANSPOSED", "PAD", "STRIDED", "ORDER", "AHEAD", "LOCAL", "SUB_GROUP", "SPLIT_K", "SWIZZLE")
+OPTIONS = ("A_TRANSPOSED", "PAD", "STRIDED", "ORDER", "AHEAD", "LOCAL", "SUB_GROUP", "SPLIT", "SWIZZLE")
 
 
 @dataclass(frozen=True)

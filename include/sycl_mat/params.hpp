@@ -34,6 +34,7 @@ struct TileOptions {
   int sub_group = 0;     ///< required sub-group size, 0: the compiler's choice
   int split_k = 1;       ///< groups that share one block of C along K, summed in a fixed order
   int swizzle = 0;       ///< block rows walked together so that caches serve them, 0: row by row
+  int share = 0;         ///< groups that run at once: blocks of C that do not come out even are shared out among so many along K, 0: none
   auto operator<=>(const TileOptions&) const = default;
 };
 

@@ -59,7 +59,7 @@ class TileOptions:
     The other choices inside the tiled kernel; pass `params=(TileParams(...), TileOptions(...))`.
     """
 
-    def __init__(self, a_transposed: int = 1, pad: int = 4, strided: int = 1, order: int = 1, ahead: int = 1, local: int = 1, sub_group: int = 0, split_k: int = 1, swizzle: int = 0) -> None: ...
+    def __init__(self, a_transposed: int = 1, pad: int = 4, strided: int = 1, order: int = 1, ahead: int = 1, local: int = 1, sub_group: int = 0, split_k: int = 1, swizzle: int = 0, share: int = 0) -> None: ...
 
     @property
     def a_transposed(self) -> int:
@@ -98,6 +98,10 @@ class TileOptions:
     @property
     def swizzle(self) -> int:
         """block rows walked together, 0: row by row"""
+
+    @property
+    def share(self) -> int:
+        """groups among which blocks that do not come out even are shared out along K, 0: none"""
 
     def asdict(self) -> dict[str, int]:
         """The constants by name."""

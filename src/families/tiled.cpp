@@ -5,6 +5,7 @@
 #include "families.hpp"
 #include "sycl_mat/device.hpp"
 #include "sycl_mat/errors.hpp"
+#include "tiled_nvidia.hpp"
 
 namespace sycl_mat {
 namespace {
@@ -12,6 +13,20 @@ namespace {
 index_t blocks_of(const Problem& p, const TileParams& t) {
   const index_t block_m = t.tile_m * t.batch_m, block_n = t.tile_n * t.batch_n;
   return ((p.m + block_m - 1) / block_m) * ((p.n + block_n - 1) / block_n) * p.batch();
+}
+
+/// What SPLIT = 2 deals out: the blocks that would not fill a last round of o.share groups, along k (kernels/tiled_shares.hpp).
+struct Shared {
+  index_t blocks = 0, tiles = 0, groups = 0;  // of all these blocks together; 0: every block has a group
+};
+Shared shared_of(const Problem& p, const TiledChoice& c, index_t blocks) {
+  Shared s;
+  if (c.options.share == 0 || blocks % c.options.share == 0) return s;
+  s.blocks = blocks % c.options.share;
+  s.tiles = s.blocks * ((p.k + c.params.tile_k - 1) / c.params.tile_k);
+  s.groups = std::min<index_t>(c.options.share, s.tiles);
+  if (s.groups <= s.blocks || s.tiles > 0x7fffffff) return {};
+  return s;
 }
 
 /// Groups that share a block along K where there are too few blocks to keep `wanted` groups busy: a power of two, each with at least
@@ -58,46 +73,6 @@ TiledChoice intel_xe_hpc(const Problem& p, const DeviceInfo& device) {
   return choice;
 }
 
-/// Whether vectors of 16 bytes can be read along every line, if the arrays begin at such an address.
-bool lines_are_aligned(const Problem& p) {
-  const index_t elements = 16 / size_of(p.dtype);
-  return p.a.ld % elements == 0 && p.b.ld % elements == 0;
-}
-
-// Measured on one H200 (sm_90); docs/kernels.md has the figures. PTX loads 16 bytes at most: that is the chunk.
-TiledChoice nvidia(const Problem& p, const DeviceInfo& device) {
-  const int chunk = int(16 / size_of(p.dtype));
-  const index_t processors = device.compute_units;
-  if (p.dtype == DType::float64) {
-    TiledChoice choice{{8, 16, 8, 8, 8, chunk}, {}};
-    choice.options.split_k = split_for(p, choice.params, 2 * processors);
-    return choice;
-  }
-  // 128×256 blocks need a multiprocessor each, and more registers where lines are not aligned than there are; 128×128 go in twos.
-  TiledChoice wide{{8, 32, 16, 16, 8, chunk}, {.swizzle = 4}}, large{{8, 16, 16, 16, 8, chunk}, {.swizzle = 4}};
-  if (lines_are_aligned(p) && blocks_of(p, wide.params) * 10 >= processors * 9) return wide;
-  if (blocks_of(p, large.params) * 2 >= processors * 3) return large;
-
-  // 64×64 results of 8×8 a work-item are best with two blocks or three a multiprocessor, of 8×4 with any other number.
-  TiledChoice square{{8, 8, 16, 8, 8, chunk}, {}}, narrow{{8, 16, 16, 8, 4, chunk}, {}};
-  const index_t blocks = blocks_of(p, square.params);
-  TiledChoice choice = blocks * 2 >= processors * 3 && blocks <= processors * 3 ? square : narrow;
-  if (p.n <= 32) choice.params = {16, 8, 16, 8, 4, chunk};
-  if (p.m <= 32) choice.params = {8, 16, 16, 4, 8, chunk};
-  if (blocks <= 2) choice.params = {8, 8, 16, 4, 4, chunk};  // next to nothing but K: smaller blocks share it better
-
-  // Shares of K until every multiprocessor has a few groups, each deep enough to be worth its sums' way through memory.
-  const index_t enough = (choice.params == narrow.params ? 44 : 22) * processors;  // tenths of a group
-  const int most = blocks <= 2 ? 64 : 16;
-  int& split = choice.options.split_k;
-  while (split < most) {
-    const index_t groups = blocks_of(p, choice.params) * split, depth = p.k / (split * 2);
-    if (groups * 10 > enough || depth < (groups * 2 <= processors ? 64 : 128)) break;
-    split *= 2;
-  }
-  return choice;
-}
-
 // Anything else, the processor included (the packed kernel is the one for it): constants that spill nowhere.
 TiledChoice generic(const Problem&, const DeviceInfo&) { return {{16, 16, 16, 4, 4, 4}, {}}; }
 
@@ -107,10 +82,15 @@ Params defaults(const Problem& p, const DeviceInfo& device) {
                        : name == "intel-xe-lp"         ? intel_xe_lp(p, device)
                        : name == "intel-xe-hpg"        ? intel_xe_hpg(p, device)
                        : name == "intel-xe-hpc"        ? intel_xe_hpc(p, device)
-                       : name.starts_with("nvidia-sm") ? nvidia(p, device)
+                       : name.starts_with("nvidia-sm") ? tiled_on_nvidia(p, device)
                                                        : generic(p, device);
   if (broken_constraint(choice.params, choice.options, device, p.dtype).empty()) return choice;
   return nearest(choice.params, choice.options, device, p.dtype).value_or(choice);
+}
+
+/// `share` says how many groups a multiprocessor has room for: registers are to be had for as many.
+int resident(const TiledChoice& c, const DeviceInfo& device) {
+  return device.architecture.starts_with("nvidia") ? c.options.share / std::max(1, int(device.compute_units)) : 0;
 }
 
 Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, const Params& params) {
@@ -118,7 +98,10 @@ Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, cons
   const TiledChoice choice = forced ? *forced : std::get<TiledChoice>(defaults(p, device));
   const auto& [t, o] = choice;
   check(t, o, device, p.dtype);
-  const index_t blocks = blocks_of(p, t), groups = blocks * o.split_k;
+  const index_t blocks = blocks_of(p, t);
+  const Shared s = shared_of(p, choice, blocks);
+  const bool shares = s.groups > 0;
+  const index_t groups = (blocks - s.blocks) * o.split_k + s.groups;
   if (groups > 0x7fffffff / t.tile_n) throw UnsupportedError("the product needs more work-groups than one launch has");
 
   Plan plan;
@@ -138,15 +121,25 @@ Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, cons
                                                {"AHEAD", o.ahead},
                                                {"LOCAL", o.local},
                                                {"SUB_GROUP", o.sub_group},
-                                               {"SPLIT_K", o.split_k},
-                                               {"SWIZZLE", o.swizzle}});
+                                               {"SWIZZLE", o.swizzle},
+                                               {"SPLIT", shares          ? 2
+                                                         : o.split_k > 1 ? 1
+                                                                         : 0},
+                                               {"RESIDENT", resident(choice, device)}});
   plan.range = {{1, std::size_t(t.tile_m), std::size_t(groups * t.tile_n)}, {1, std::size_t(t.tile_m), std::size_t(t.tile_n)}};
   plan.local_memory = local_memory_bytes(t, o, p.dtype);
   plan.split_k = o.split_k;
-  if (o.split_k > 1) {
+  if (shares) {
+    plan.split_n = s.blocks;
+    plan.split_k = s.tiles / s.groups;
+    plan.split_m = s.tiles % s.groups;
+  }
+  // As gather() in kernels/tiled_shares.hpp has it: counters of blocks and of slots, then a slot's sums.
+  if (o.split_k > 1 || shares) {
+    const index_t slots = shares ? 2 * s.groups : groups;
     plan.scratch_stride = index_t(t.tile_m) * t.batch_m * t.tile_n * t.batch_n;
-    plan.counter_bytes = std::size_t(blocks * 4 + 255) / 256 * 256;
-    plan.scratch_bytes = plan.counter_bytes + std::size_t(groups * plan.scratch_stride * size_of(p.accumulator));
+    plan.counter_bytes = std::size_t(((shares ? s.blocks : blocks) + slots) * 4 + 255) / 256 * 256;
+    plan.scratch_bytes = plan.counter_bytes + std::size_t(slots * plan.scratch_stride * size_of(p.accumulator));
   }
   return plan;
 }

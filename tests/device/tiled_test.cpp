@@ -71,21 +71,27 @@ TEST(TiledConstants, Sets) {
       {{4, 16, 8, 12, 2, 4}, {.a_transposed = 0, .ahead = 0, .local = 2, .sub_group = 8}},
       {{8, 8, 16, 4, 4, 4}, {.split_k = 4, .swizzle = 2}},
       {{5, 7, 6, 2, 4, 2}, {.pad = 3, .ahead = 1, .split_k = 3, .swizzle = 3}},
-      {{8, 8, 1, 2, 2, 1}, {.ahead = 1}},  // one k a tile
+      {{8, 8, 1, 2, 2, 1}, {.ahead = 1}},     // one k a tile
+      {{8, 8, 4, 4, 4, 4}, {.split_k = 20}},  // sums added in two steps
+      {{8, 8, 4, 4, 4, 4}, {.share = 7}},     // shares that end inside blocks
+      {{4, 4, 8, 4, 4, 4}, {.ahead = 2, .swizzle = 2, .share = 50}},
+      {{4, 4, 2, 4, 4, 2}, {.local = 0, .share = 300}},  // many parts a block
   };
   for (const TiledChoice& set : sets)
     for (const bool transposed : {false, true}) {
       SCOPED_TRACE(to_string(set.params) + " " + to_string(set.options));
       Case c{.trans_a = transposed, .trans_b = transposed};
       check_shapes("tiled", set, c);
-      if (transposed && set.options.split_k == 1) continue;
+      if (transposed && set.options.split_k == 1 && set.options.share == 0) continue;
       c = Case{.m = 130, .n = 100, .k = 1000, .trans_a = transposed, .trans_b = !transposed, .gap = 1, .integers = true};
       harness().check("tiled", set, c);
     }
 }
 
-TEST(TiledConstants, SplitsGiveTheSameBitsEveryTime) {
-  const TiledChoice set{{8, 8, 8, 4, 4, 4}, {.split_k = 8}};
+class Together : public testing::TestWithParam<TileOptions> {};
+
+TEST_P(Together, GivesTheSameBitsEveryTime) {
+  const TiledChoice set{{8, 8, 8, 4, 4, 4}, GetParam()};
   const index_t n = 96, k = 3000;
   Harness& h = harness();
   Stack a(h.queue, DType::float32, n, k, false, 0, false, 1, 1, true), b(h.queue, DType::float32, k, n, false, 0, false, 1, 1, true);
@@ -110,6 +116,12 @@ TEST(TiledConstants, SplitsGiveTheSameBitsEveryTime) {
     ASSERT_EQ(std::memcmp(first.data(), d.element(0, 0, 0), first.size() * 4), 0) << "run " << run;
   }
 }
+INSTANTIATE_TEST_SUITE_P(Options, Together,
+                         testing::Values(TileOptions{.split_k = 8}, TileOptions{.split_k = 50}, TileOptions{.share = 25},
+                                         TileOptions{.share = 200}),
+                         [](const auto& info) {
+                           return "split" + std::to_string(info.param.split_k) + "share" + std::to_string(info.param.share);
+                         });
 
 // ---- element types ----------------------------------------------------------------------------------------------------------------
 class EveryType : public testing::TestWithParam<DType> {};

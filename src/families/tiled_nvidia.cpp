@@ -1,0 +1,131 @@
+// A few sets of constants, each with what a multiprocessor reaches with it, and an estimate in microseconds of what a product takes with
+// it: how many blocks the busiest multiprocessor gets, how well so many hide their latency, and what sums of parts cost on their way
+// through memory. docs/nvidia.md has the measurements that the numbers come from.
+#include "tiled_nvidia.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace sycl_mat {
+namespace {
+
+struct Candidate {
+  TileParams params;
+  int swizzle;
+  double rate;       // TFLOP/s of 132 multiprocessors, each full
+  double unaligned;  // the part of it that is left where lines do not begin at multiples of 16 bytes
+  int room;          // groups that a multiprocessor holds at a time
+  double share;      // the rate where blocks are shared out, 0: its kernel has not the registers for that
+};
+
+// 16-byte chunks, which is what PTX loads at most. 128×256 results need a multiprocessor for themselves.
+constexpr Candidate candidates[] = {
+    {{8, 32, 16, 16, 8, 4}, 4, 49.5, 0.84, 1, 52.2},  // 128×256
+    {{8, 16, 16, 16, 8, 4}, 4, 51.8, 0.91, 2, 0},     // 128×128
+    {{8, 8, 16, 8, 8, 4}, 0, 46.5, 0.92, 4, 46.5},    // 64×64 of 8×8
+    {{8, 16, 16, 8, 4, 4}, 0, 40, 0.92, 4, 39},       // 64×64 of 8×4
+    {{16, 16, 16, 4, 4, 4}, 0, 29, 0.95, 4, 0},       // 64×64 of 4×4
+    {{16, 8, 16, 8, 4, 4}, 0, 36, 0.92, 4, 0},        // 128×32
+    {{8, 16, 16, 4, 8, 4}, 0, 36, 0.92, 4, 0},        // 32×128
+    {{8, 8, 16, 4, 4, 4}, 0, 25, 0.95, 12, 0},        // 32×32
+    {{32, 4, 16, 4, 2, 4}, 0, 13, 0.95, 6, 0},        // 128×8
+    {{4, 32, 16, 2, 4, 4}, 0, 16, 0.95, 6, 0},        // 8×128
+};
+constexpr int splits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256};
+
+constexpr double launch = 4.5;         // microseconds that every product takes
+constexpr double bytes_a_us = 4e6;     // sums through the second cache
+constexpr double memory_a_us = 3.6e6;  // A, B and D through memory, if they are larger than the cache
+constexpr double cache = 40e6;
+constexpr double step_of_adding = 0.35;  // whoever adds up the parts waits so long for each, and longer for large ones
+
+/// How well `groups` groups on a multiprocessor use it, 1: as well as a full one.
+double filled(const TileParams& t, double groups) {
+  const double warps = groups * t.tile_m * t.tile_n / 32;
+  const int sums = t.batch_m * t.batch_n;
+  if (sums >= 128) return std::pow(std::min(1.0, warps / 8), 0.65);
+  const double enough = sums >= 64 ? 8 : sums >= 32 ? 10 : 24;
+  const double empty = std::max(0.0, 1 - warps / enough);
+  return std::min(warps / 4, 1 - std::pow(empty, 3.6));
+}
+
+/// Reading ahead across the barrier takes registers: not where many groups on a multiprocessor hide the waiting as well.
+int reads_ahead(const TileParams& t, double groups, int share) {
+  const int sums = t.batch_m * t.batch_n;
+  return sums >= 128 || (share == 0 && (sums >= 64 || (sums >= 32 && groups <= 3))) ? 2 : 1;
+}
+
+/// Microseconds of the last to arrive, who adds up `count` parts, in two steps if there are many.
+double adding(const TileParams& t, double count) {
+  if (count <= 1) return 0;
+  const double steps = count <= 8 ? count : 2 * std::sqrt(count), sums = t.batch_m * t.batch_n;
+  return (count <= 8 ? 1.5 : 3) + steps * step_of_adding * std::max(1.0, sums / 32);
+}
+
+struct Estimate {
+  double blocks, block_flops, part_bytes, efficiency;
+  /// Microseconds that a full multiprocessor takes for a block.
+  double block_us(double rate) const { return block_flops / (rate * efficiency * 1e6 / 132); }
+};
+
+double split_us(const Candidate& c, const Estimate& e, double processors, int split) {
+  const double groups = e.blocks * split, busiest = std::ceil(groups / processors), rest = std::fmod(busiest, c.room);
+  const double rounds = (busiest - rest) + (rest > 0 ? rest / filled(c.params, rest) : 0);
+  const double sums = split > 1 ? 2 * groups * e.part_bytes / bytes_a_us + adding(c.params, split) : 0;
+  return rounds * e.block_us(c.rate) / split + sums;
+}
+
+double share_us(const Candidate& c, const Estimate& e, double processors) {
+  const double groups = c.room * processors, shared = std::fmod(e.blocks, groups), parts = groups + shared;
+  // Two parts a group, so twice the way to the counters.
+  const double sums = 2 * parts * e.part_bytes / bytes_a_us + adding(c.params, groups / shared + 1) + 2.5;
+  // Where whole blocks follow, those of other groups run meanwhile.
+  return e.blocks / processors * e.block_us(c.share) + (e.blocks > groups ? 0.5 : 1) * sums;
+}
+
+TiledChoice on_float64(const Problem& p, const DeviceInfo& device, int chunk) {
+  TiledChoice choice{{8, 16, 8, 8, 8, chunk}, {}};
+  const index_t blocks = ((p.m + 63) / 64) * ((p.n + 127) / 128) * p.batch();
+  int& split = choice.options.split_k;
+  while (blocks * split <= device.compute_units && p.k / (split * 2) >= 256 && split < 32) split *= 2;
+  return choice;
+}
+
+}  // namespace
+
+TiledChoice tiled_on_nvidia(const Problem& p, const DeviceInfo& device) {
+  const int chunk = int(16 / size_of(p.dtype));
+  if (p.dtype == DType::float64) return on_float64(p, device, chunk);
+  const double processors = std::max<double>(1, double(device.compute_units));
+  const bool aligned = p.a.ld % chunk == 0 && p.b.ld % chunk == 0;
+  const double matrices = double(p.batch()) * (double(p.m) * double(p.k) * double(size_of(p.dtype)) +
+                                               double(p.k) * double(p.n) * double(size_of(p.dtype)) + 4 * double(p.m) * double(p.n));
+  const double least = matrices > cache ? matrices / memory_a_us : 0;
+  TiledChoice best;
+  double best_us = 1e300;
+  for (const Candidate& c : candidates) {
+    const TileParams& t = c.params;
+    const double block_m = t.tile_m * t.batch_m, block_n = t.tile_n * t.batch_n;
+    const double depth = std::ceil(double(p.k) / t.tile_k) * t.tile_k;
+    Estimate e;
+    e.blocks = std::ceil(double(p.m) / block_m) * std::ceil(double(p.n) / block_n) * double(p.batch());
+    e.block_flops = 2 * block_m * block_n * depth;
+    e.efficiency = aligned ? 1 : c.unaligned;
+    e.part_bytes = block_m * block_n * 4;
+    const auto consider = [&](double us, int split, int share) {
+      us = launch + std::max(us, least);
+      if (us >= best_us) return;
+      best_us = us;
+      best = {t, {.ahead = reads_ahead(t, e.blocks * split / processors, share), .split_k = split, .swizzle = c.swizzle, .share = share}};
+      best.params.chunk = chunk;
+    };
+    for (const int split : splits)
+      if (split == 1 || double(p.k) / split >= 2 * t.tile_k) consider(split_us(c, e, processors, split), split, 0);
+    const int share = c.room * int(processors);
+    if (c.share > 0 && std::fmod(e.blocks, share) > 0 && std::fmod(e.blocks, share) * depth / t.tile_k >= 4 * share)
+      consider(share_us(c, e, processors), 1, share);
+  }
+  return best;
+}
+
+}  // namespace sycl_mat
