@@ -12,26 +12,28 @@ namespace {
 struct Candidate {
   TileParams params;
   int swizzle;
-  double rate;       // TFLOP/s of 132 multiprocessors, each full
-  double unaligned;  // the part of it that is left where lines do not begin at multiples of 16 bytes
-  int room;          // groups that a multiprocessor holds at a time
-  double share;      // the rate where blocks are shared out, 0: its kernel has not the registers for that
+  double rate;                       // TFLOP/s of 132 multiprocessors, each full
+  double unaligned;                  // the part of it that is left where lines do not begin at multiples of 16 bytes
+  int room;                          // groups that a multiprocessor holds at a time
+  double share;                      // the rate where blocks are shared out, 0: its kernel has not the registers for that
+  double layouts[4] = {1, 1, 1, 1};  // what is left of it: nn, nt, tn, tt
 };
 
 // 16-byte chunks, which is what PTX loads at most. 128×256 results need a multiprocessor for themselves.
 constexpr Candidate candidates[] = {
-    {{8, 32, 16, 16, 8, 4}, 4, 49.5, 0.84, 1, 52.2},  // 128×256
-    {{8, 16, 16, 16, 8, 4}, 4, 51.8, 0.91, 2, 0},     // 128×128
-    {{8, 8, 16, 8, 8, 4}, 0, 46.5, 0.92, 4, 46.5},    // 64×64 of 8×8
-    {{8, 16, 16, 8, 4, 4}, 0, 40, 0.92, 4, 39},       // 64×64 of 8×4
-    {{16, 16, 16, 4, 4, 4}, 0, 29, 0.95, 4, 0},       // 64×64 of 4×4
-    {{16, 8, 16, 8, 4, 4}, 0, 36, 0.92, 4, 0},        // 128×32
-    {{8, 16, 16, 4, 8, 4}, 0, 36, 0.92, 4, 0},        // 32×128
-    {{8, 8, 16, 4, 4, 4}, 0, 25, 0.95, 12, 0},        // 32×32
-    {{32, 4, 16, 4, 2, 4}, 0, 13, 0.95, 6, 0},        // 128×8
-    {{4, 32, 16, 2, 4, 4}, 0, 16, 0.95, 6, 0},        // 8×128
+    {{8, 32, 16, 16, 8, 4}, 4, 49.5, 0.84, 1, 52.2, {1, 0.935, 0.965, 1.01}},  // 128×256
+    {{8, 16, 16, 16, 8, 4}, 4, 51.8, 0.91, 2, 0, {1, 0.97, 1.025, 1}},         // 128×128
+    {{8, 8, 16, 8, 8, 4}, 0, 46.5, 0.92, 4, 46.5},                             // 64×64 of 8×8
+    {{8, 16, 16, 8, 4, 4}, 0, 40, 0.92, 4, 39},                                // 64×64 of 8×4
+    {{16, 16, 16, 4, 4, 4}, 0, 29, 0.95, 4, 0},                                // 64×64 of 4×4
+    {{16, 8, 16, 8, 4, 4}, 0, 36, 0.92, 4, 0},                                 // 128×32
+    {{8, 16, 16, 4, 8, 4}, 0, 36, 0.92, 4, 0},                                 // 32×128
+    {{8, 8, 16, 4, 4, 4}, 0, 25, 0.95, 12, 0},                                 // 32×32
+    {{32, 4, 16, 4, 2, 4}, 0, 13, 0.95, 6, 0},                                 // 128×8
+    {{4, 32, 16, 2, 4, 4}, 0, 16, 0.95, 6, 0},                                 // 8×128
 };
 constexpr int splits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256};
+constexpr int most_splits = 256;
 
 constexpr double launch = 4.5;         // microseconds that every product takes
 constexpr double bytes_a_us = 4e6;     // sums through the second cache
@@ -44,7 +46,7 @@ double filled(const TileParams& t, double groups) {
   const double warps = groups * t.tile_m * t.tile_n / 32;
   const int sums = t.batch_m * t.batch_n;
   if (sums >= 128) return std::pow(std::min(1.0, warps / 8), 0.65);
-  const double enough = sums >= 64 ? 8 : sums >= 32 ? 10 : 24;
+  const double enough = sums >= 64 ? 8 : sums >= 32 ? 9 : 24;
   const double empty = std::max(0.0, 1 - warps / enough);
   return std::min(warps / 4, 1 - std::pow(empty, 3.6));
 }
@@ -104,23 +106,31 @@ TiledChoice tiled_on_nvidia(const Problem& p, const DeviceInfo& device) {
   TiledChoice best;
   double best_us = 1e300;
   for (const Candidate& c : candidates) {
-    const TileParams& t = c.params;
+    TileParams t = c.params;
+    t.chunk = chunk;
+    if (p.k <= 8 && chunk <= 8) t.tile_k = 8;
+    if (t.tile_n * t.batch_n % chunk != 0) continue;
     const double block_m = t.tile_m * t.batch_m, block_n = t.tile_n * t.batch_n;
     const double depth = std::ceil(double(p.k) / t.tile_k) * t.tile_k;
     Estimate e;
     e.blocks = std::ceil(double(p.m) / block_m) * std::ceil(double(p.n) / block_n) * double(p.batch());
     e.block_flops = 2 * block_m * block_n * depth;
-    e.efficiency = aligned ? 1 : c.unaligned;
+    e.efficiency = (aligned ? 1 : c.unaligned) * c.layouts[2 * p.a.transposed + p.b.transposed];
     e.part_bytes = block_m * block_n * 4;
     const auto consider = [&](double us, int split, int share) {
-      us = launch + std::max(us, least);
+      us += launch + least;
       if (us >= best_us) return;
       best_us = us;
       best = {t, {.ahead = reads_ahead(t, e.blocks * split / processors, share), .split_k = split, .swizzle = c.swizzle, .share = share}};
-      best.params.chunk = chunk;
     };
-    for (const int split : splits)
+    const int tiles = int(std::min(1e9, depth / t.tile_k));
+    const auto consider_split = [&](int wanted) {
+      const int each = (tiles + wanted - 1) / wanted, split = each > 0 ? (tiles + each - 1) / each : 1;  // none is empty
       if (split == 1 || double(p.k) / split >= 2 * t.tile_k) consider(split_us(c, e, processors, split), split, 0);
+    };
+    for (const int split : splits) consider_split(split);
+    // And as many as fill one, two, … groups a multiprocessor.
+    for (int each = 1; each <= c.room; ++each) consider_split(std::clamp(int(each * processors / e.blocks), 1, most_splits));
     const int share = c.room * int(processors);
     if (c.share > 0 && std::fmod(e.blocks, share) > 0 && std::fmod(e.blocks, share) * depth / t.tile_k >= 4 * share)
       consider(share_us(c, e, processors), 1, share);

@@ -119,5 +119,29 @@ TEST(TiledDefaults, HoldOnEveryDeviceAndType) {
       }
 }
 
+TEST(TiledDefaults, FillAnNvidiaDevice) {
+  DeviceInfo h200 = device();
+  h200.architecture = "nvidia-sm90";
+  h200.compute_units = 132;
+  h200.max_work_group_size = 1024;
+  h200.local_memory = 227 << 10;
+  const Kernel& tiled = tiled_kernels().front();
+  const auto groups = [&](index_t m, index_t n, index_t k) {
+    Problem p;
+    p.m = m, p.n = n, p.k = k;
+    p.a.ld = k, p.b.ld = n;
+    const Plan plan = tiled.plan(tiled, p, h200, tiled.defaults(p, h200));
+    return index_t(plan.range.global[2] / plan.range.local[2]);
+  };
+  // 24 × 12 blocks: two rounds of whole ones, and 24 that all multiprocessors share.
+  EXPECT_EQ(groups(3072, 3072, 3072), 2 * 132 + 132);
+  EXPECT_EQ(groups(1536, 1536, 1536), 132);
+  EXPECT_GE(groups(64, 64, 65536), 100);
+  EXPECT_GE(groups(576, 64, 12800), 132);
+  EXPECT_GE(groups(4096, 8, 4096), 132);
+  EXPECT_EQ(groups(1, 1, 1), 1);
+  EXPECT_GE(groups(100, 100, 0), 1);
+}
+
 }  // namespace
 }  // namespace sycl_mat
