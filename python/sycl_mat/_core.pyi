@@ -101,7 +101,9 @@ class TileOptions:
 
     @property
     def share(self) -> int:
-        """groups among which blocks that do not come out even are shared out along K, 0: none"""
+        """
+        groups among which blocks that do not come out even are shared out along K, 0: none
+        """
 
     def asdict(self) -> dict[str, int]:
         """The constants by name."""
