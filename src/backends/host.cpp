@@ -32,7 +32,7 @@ T* scratch(int slot, index_t elements) {
   thread_local struct {
     std::unique_ptr<T[]> memory;
     index_t size = 0;
-  } slots[3];
+  } slots[4];
   auto& s = slots[slot];
   if (s.size < elements) {
     s.memory = std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(elements));
@@ -56,12 +56,21 @@ Acc widen(bfloat16_bits x) {
 
 template <class Out, class Acc>
 Out narrow(Acc x) {
-  if constexpr (std::is_same_v<Out, float16_bits>)
-    return to_float16(static_cast<float>(x));
-  else if constexpr (std::is_same_v<Out, bfloat16_bits>)
-    return to_bfloat16(static_cast<float>(x));
+  if constexpr (std::is_same_v<Out, float16_bits> || std::is_same_v<Out, bfloat16_bits>)
+    return to_narrow<Out>(static_cast<float>(x));
   else
     return static_cast<Out>(x);
+}
+
+// Runs of neighbours, in vectors.
+void widen_run(const float16_bits* from, index_t count, float* to) { isa().widen_f16(from, count, to); }
+void widen_run(const bfloat16_bits* from, index_t count, float* to) { isa().widen_bf16(from, count, to); }
+void widen_run(const std::int8_t* from, index_t count, std::int32_t* to) { isa().widen_i8(from, count, to); }
+void narrow_run(const float* from, index_t count, float16_bits* to) { isa().narrow_f16(from, count, to); }
+void narrow_run(const float* from, index_t count, bfloat16_bits* to) { isa().narrow_bf16(from, count, to); }
+template <class Sum, class Out>
+void narrow_run(const Sum* from, index_t count, Out* to) {
+  for (index_t i = 0; i < count; ++i) to[i] = narrow<Out>(from[i]);
 }
 
 /// Signed overflow wraps on every device; here it must not be undefined.
@@ -139,8 +148,7 @@ void write_back(const Problem& p, Sum* sums, index_t begin, index_t end, const O
     if (e.bias_axis == BiasAxis::row)
       for (index_t j = 0; j < n; ++j) sums[j] = add(sums[j], static_cast<Sum>(bias[i]));
     activate_row(sums, n, e.activation);
-    Out* row = d + i * p.d.ld;
-    for (index_t j = 0; j < n; ++j) row[j] = narrow<Out>(sums[j]);
+    narrow_run(sums, n, d + i * p.d.ld);
   }
 }
 
@@ -166,8 +174,11 @@ template <class T>
 void transpose(const T* from, index_t from_ld, index_t rows, index_t cols, T* to, index_t to_ld) {
   if constexpr (std::is_same_v<T, float>)
     isa().transpose_f32(from, from_ld, rows, cols, to, to_ld);
-  else
+  else if constexpr (std::is_same_v<T, double>)
     isa().transpose_f64(from, from_ld, rows, cols, to, to_ld);
+  else
+    for (index_t c = 0; c < cols; ++c)
+      for (index_t r = 0; r < rows; ++r) to[c * to_ld + r] = from[r * from_ld + c];
 }
 
 /// B as the register blocks read it: row-major, of the accumulator's type. Copied to scratch where it is not.
@@ -180,9 +191,11 @@ std::pair<const Acc*, index_t> readable_b(const Problem& p, const In* b) {
   if constexpr (std::is_same_v<In, Acc>) {
     transpose(b, p.b.ld, p.n, p.k, copy, p.n);
   } else {
-    const index_t row = p.b.transposed ? 1 : p.b.ld, col = p.b.transposed ? p.b.ld : 1;
-    for (index_t q = 0; q < p.k; ++q)
-      for (index_t j = 0; j < p.n; ++j) copy[q * p.n + j] = widen<Acc>(b[q * row + j * col]);
+    // Widened as it lies, and transposed then.
+    const index_t lines = p.b.transposed ? p.n : p.k, length = p.b.transposed ? p.k : p.n;
+    Acc* wide = p.b.transposed ? scratch<Acc>(3, p.k * p.n) : copy;
+    for (index_t line = 0; line < lines; ++line) widen_run(b + line * p.b.ld, length, wide + line * length);
+    if (p.b.transposed) transpose(wide, p.k, p.n, p.k, copy, p.n);
   }
   return {copy, p.n};
 }
@@ -205,12 +218,12 @@ void rows_of(const Problem& p, const Matrices<In, Out>& x, std::pair<const Acc*,
   if constexpr (std::is_same_v<In, Acc>) {
     g.a = x.a + begin * a_row;  // one element at a time: any strides do
   } else {
+    // Widened as it lies.
+    const index_t lines = p.a.transposed ? p.k : m, length = p.a.transposed ? m : p.k;
     Acc* a = scratch<Acc>(1, m * p.k);
-    for (index_t i = 0; i < m; ++i)
-      for (index_t q = 0; q < p.k; ++q) a[i * p.k + q] = widen<Acc>(x.a[(begin + i) * a_row + q * a_col]);
+    for (index_t line = 0; line < lines; ++line) widen_run(x.a + begin * a_row + line * p.a.ld, length, a + line * length);
     g.a = a;
-    g.a_row = p.k;
-    g.a_col = 1;
+    (p.a.transposed ? g.a_col : g.a_row) = length;
   }
   if constexpr (std::is_same_v<Acc, Out>) {
     if (!p.has_epilogue()) {
@@ -230,7 +243,10 @@ void rows_of(const Problem& p, const Matrices<In, Out>& x, std::pair<const Acc*,
   write_back<Acc, Acc, Out>(p, g.d, begin, end, x.c, x.d);
 }
 
-/// The operand with more rows, and rows [begin, end) of it, against all of the other.
+/// Rows of the longer operand of a product that is done by dot products.
+index_t rows_of_longer(const Problem& p) { return p.n <= most_dots ? p.m : p.n; }
+
+/// Rows [begin, end) of the longer operand against all of the other.
 template <class T>
 void dots_with_rows(const Problem& p, const Matrices<T, T>& x, index_t begin, index_t end) {
   const bool long_a = p.n <= most_dots;
@@ -247,7 +263,7 @@ void one_of_stack(const Problem& p, index_t number, bool stream) {
   const index_t outer = p.batch_outer == 1 ? 0 : number / p.batch_inner;  // divisions take as long as the smallest products
   const auto x = matrices<In, Out>(p, outer, number - outer * p.batch_inner);
   if constexpr (std::is_same_v<In, Acc> && std::is_same_v<Acc, Out>)
-    if (host_takes_dots(p)) return dots_with_rows<In>(p, x, 0, p.n <= most_dots ? p.m : p.n);
+    if (host_takes_dots(p)) return dots_with_rows<In>(p, x, 0, rows_of_longer(p));
   rows_of<In, Acc, Out>(p, x, readable_b<In, Acc>(p, x.b), 0, p.m, stream);
 }
 
@@ -274,7 +290,7 @@ void run_as(const Problem& p) {
   } else if (host_takes_dots(p)) {
     // The rows of each longer operand are, unless what comes after the sums asks for whole rows of the result.
     if constexpr (std::is_same_v<In, Acc> && std::is_same_v<Acc, Out>) {
-      const index_t count = p.n <= most_dots ? p.m : p.n;
+      const index_t count = rows_of_longer(p);
       const int parts = p.has_epilogue() && p.n > most_dots ? 1 : static_cast<int>(std::min<index_t>(count, 4 * threads()));
       for (index_t g = 0; g < batch; ++g) {
         const auto x = matrices<In, Out>(p, g / p.batch_inner, g % p.batch_inner);
@@ -283,7 +299,8 @@ void run_as(const Problem& p) {
     }
   } else {
     // The rows of each product are.
-    const int rows = isa().rows_at_once(p.n, sizeof(Acc));
+    // Where A's columns are widened, a few panels at once: they are read in runs of as many elements.
+    const int rows = isa().rows_at_once(p.n, sizeof(Acc)) * (!std::is_same_v<In, Acc> && p.a.transposed ? 4 : 1);
     const int panels = static_cast<int>((p.m + rows - 1) / rows);
     for (index_t g = 0; g < batch; ++g) {
       const auto x = matrices<In, Out>(p, g / p.batch_inner, g % p.batch_inner);

@@ -5,10 +5,12 @@
 #include <immintrin.h>
 
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
 #else
-#pragma GCC target("avx2,fma")
+#pragma GCC target("avx2,fma,f16c")
 #endif
+
+#include "host_sum_x86.hpp"
 
 namespace sycl_mat::host {
 namespace {
@@ -41,11 +43,7 @@ struct Vec<float> {
   static inline void stream(float* p, Type x) { stream_halves(p, _mm256_castps_si256(x)); }
   static inline void store_some(float* p, Type x, Mask m) { _mm256_maskstore_ps(p, m, x); }
   static inline Type multiply_add(Type a, Type b, Type c) { return _mm256_fmadd_ps(a, b, c); }
-  static inline float sum(Type x) {
-    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
-    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
-  }
+  static inline float sum(Type x) { return sum_of_lanes(x); }
 };
 
 template <>
@@ -62,10 +60,7 @@ struct Vec<double> {
   static inline void stream(double* p, Type x) { stream_halves(p, _mm256_castpd_si256(x)); }
   static inline void store_some(double* p, Type x, Mask m) { _mm256_maskstore_pd(p, m, x); }
   static inline Type multiply_add(Type a, Type b, Type c) { return _mm256_fmadd_pd(a, b, c); }
-  static inline double sum(Type x) {
-    const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd(x, 1));
-    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
-  }
+  static inline double sum(Type x) { return sum_of_lanes(x); }
 };
 
 template <>
@@ -84,9 +79,36 @@ struct Vec<std::int32_t> {
   static inline Type multiply_add(Type a, Type b, Type c) { return _mm256_add_epi32(_mm256_mullo_epi32(a, b), c); }
 };
 
+struct Wide {
+  static constexpr index_t width = 8;
+  static inline __m128i eight(const void* from) { return _mm_loadu_si128(static_cast<const __m128i*>(from)); }
+  static inline void widen(const float16_bits* from, float* to) { _mm256_storeu_ps(to, _mm256_cvtph_ps(eight(from))); }
+  static inline void widen(const bfloat16_bits* from, float* to) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_slli_epi32(_mm256_cvtepu16_epi32(eight(from)), 16));
+  }
+  static inline void widen(const std::int8_t* from, std::int32_t* to) {
+    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_cvtepi8_epi32(bytes));
+  }
+  static inline void narrow(const float* from, float16_bits* to) {
+    const __m128i halves = _mm256_cvtps_ph(_mm256_loadu_ps(from), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), halves);
+  }
+  static inline void narrow(const float* from, bfloat16_bits* to) {
+    const __m256 x = _mm256_loadu_ps(from);
+    const __m256i bits = _mm256_castps_si256(x), high = _mm256_srli_epi32(bits, 16);
+    const __m256i half = _mm256_add_epi32(_mm256_set1_epi32(0x7fff), _mm256_and_si256(high, _mm256_set1_epi32(1)));
+    const __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(bits, half), 16), quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
+    const __m256i result = _mm256_blendv_epi8(rounded, quiet, _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)));
+    const __m128i packed = _mm_packus_epi32(_mm256_castsi256_si128(result), _mm256_extracti128_si256(result, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), packed);
+  }
+};
+
 }  // namespace
 }  // namespace sycl_mat::host
 
+#include "host_convert.hpp"
 #include "host_dots.hpp"
 #include "host_kernel.hpp"
 #include "host_transpose_x86.hpp"
@@ -94,7 +116,7 @@ struct Vec<std::int32_t> {
 namespace sycl_mat::host {
 
 const Isa avx2_isa = {"avx2",
-                      [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); },
+                      [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"); },
                       product<float>,
                       product<double>,
                       product<std::int32_t>,
@@ -103,7 +125,12 @@ const Isa avx2_isa = {"avx2",
                       rows_at_once,
                       [] { _mm_sfence(); },
                       transpose_by_blocks<float>,
-                      transpose_by_blocks<double>};
+                      transpose_by_blocks<double>,
+                      widen<float16_bits, float>,
+                      widen<bfloat16_bits, float>,
+                      widen<std::int8_t, std::int32_t>,
+                      narrow<float16_bits>,
+                      narrow<bfloat16_bits>};
 
 }  // namespace sycl_mat::host
 

@@ -10,6 +10,8 @@
 #pragma GCC target("avx512f,avx512vl,avx512dq,avx2,fma")
 #endif
 
+#include "host_sum_x86.hpp"
+
 namespace sycl_mat::host {
 namespace {
 
@@ -41,10 +43,7 @@ struct Vec<float> {
   static inline Type multiply_add(Type a, Type b, Type c) { return _mm512_fmadd_ps(a, b, c); }
   // (maskz: of the plain forms GCC 12 warns that they use a variable before it is set.)
   static inline float sum(Type x) {
-    const __m256 eight = _mm256_add_ps(_mm512_maskz_extractf32x8_ps(255, x, 0), _mm512_maskz_extractf32x8_ps(255, x, 1));
-    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+    return sum_of_lanes(_mm256_add_ps(_mm512_maskz_extractf32x8_ps(255, x, 0), _mm512_maskz_extractf32x8_ps(255, x, 1)));
   }
 };
 
@@ -63,9 +62,7 @@ struct Vec<double> {
   static inline void store_some(double* p, Type x, Mask m) { _mm512_mask_storeu_pd(p, m, x); }
   static inline Type multiply_add(Type a, Type b, Type c) { return _mm512_fmadd_pd(a, b, c); }
   static inline double sum(Type x) {
-    const __m256d four = _mm256_add_pd(_mm512_maskz_extractf64x4_pd(255, x, 0), _mm512_maskz_extractf64x4_pd(255, x, 1));
-    const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
-    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+    return sum_of_lanes(_mm256_add_pd(_mm512_maskz_extractf64x4_pd(255, x, 0), _mm512_maskz_extractf64x4_pd(255, x, 1)));
   }
 };
 
@@ -85,9 +82,36 @@ struct Vec<std::int32_t> {
   static inline Type multiply_add(Type a, Type b, Type c) { return _mm512_add_epi32(_mm512_mullo_epi32(a, b), c); }
 };
 
+struct Wide {
+  static constexpr index_t width = 16;
+  static inline void widen(const float16_bits* from, float* to) {
+    _mm512_storeu_ps(to, _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
+  }
+  static inline void widen(const bfloat16_bits* from, float* to) {
+    const __m512i bits = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+    _mm512_storeu_si512(to, _mm512_slli_epi32(bits, 16));
+  }
+  static inline void widen(const std::int8_t* from, std::int32_t* to) {
+    _mm512_storeu_si512(to, _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+  }
+  static inline void narrow(const float* from, float16_bits* to) {
+    const __m256i halves = _mm512_cvtps_ph(_mm512_loadu_ps(from), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), halves);
+  }
+  static inline void narrow(const float* from, bfloat16_bits* to) {
+    const __m512 x = _mm512_loadu_ps(from);
+    const __m512i bits = _mm512_castps_si512(x), high = _mm512_srli_epi32(bits, 16);
+    const __m512i half = _mm512_add_epi32(_mm512_set1_epi32(0x7fff), _mm512_and_si512(high, _mm512_set1_epi32(1)));
+    const __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(bits, half), 16), quiet = _mm512_or_si512(high, _mm512_set1_epi32(0x40));
+    const __m512i result = _mm512_mask_mov_epi32(rounded, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), quiet);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(result));
+  }
+};
+
 }  // namespace
 }  // namespace sycl_mat::host
 
+#include "host_convert.hpp"
 #include "host_dots.hpp"
 #include "host_kernel.hpp"
 #include "host_transpose_x86.hpp"
@@ -105,7 +129,12 @@ const Isa avx512_isa = {
     rows_at_once,
     [] { _mm_sfence(); },
     transpose_by_blocks<float>,
-    transpose_by_blocks<double>};
+    transpose_by_blocks<double>,
+    widen<float16_bits, float>,
+    widen<bfloat16_bits, float>,
+    widen<std::int8_t, std::int32_t>,
+    narrow<float16_bits>,
+    narrow<bfloat16_bits>};
 
 }  // namespace sycl_mat::host
 

@@ -44,9 +44,22 @@ struct Vec {
   }
 };
 
+struct Wide {
+  static constexpr index_t width = 1;
+  template <class In, class Acc>
+  static void widen(const In* from, Acc* to) {
+    *to = static_cast<Acc>(*from);
+  }
+  template <class Out>
+  static void narrow(const float* from, Out* to) {
+    *to = to_narrow<Out>(*from);
+  }
+};
+
 }  // namespace
 }  // namespace sycl_mat::host
 
+#include "host_convert.hpp"
 #include "host_dots.hpp"
 #include "host_kernel.hpp"
 
@@ -67,7 +80,21 @@ void transpose(const T* from, index_t from_ld, index_t rows, index_t cols, T* to
 
 }  // namespace
 
-const Isa baseline_isa = {"baseline",   [] { return true; }, product<float>, product<double>,  product<std::int32_t>, dots<float>,
-                          dots<double>, rows_at_once,        [] {},          transpose<float>, transpose<double>};
+const Isa baseline_isa = {"baseline",
+                          [] { return true; },
+                          product<float>,
+                          product<double>,
+                          product<std::int32_t>,
+                          dots<float>,
+                          dots<double>,
+                          rows_at_once,
+                          [] {},
+                          transpose<float>,
+                          transpose<double>,
+                          widen<float16_bits, float>,
+                          widen<bfloat16_bits, float>,
+                          widen<std::int8_t, std::int32_t>,
+                          narrow<float16_bits>,
+                          narrow<bfloat16_bits>};
 
 }  // namespace sycl_mat::host

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../families/cpu_thresholds.hpp"
+#include "narrow_types.hpp"
 
 namespace sycl_mat::host {
 
@@ -50,6 +51,12 @@ struct Isa {
   /// to[c·to_ld + r] = from[r·from_ld + c]
   void (*transpose_f32)(const float* from, index_t from_ld, index_t rows, index_t cols, float* to, index_t to_ld);
   void (*transpose_f64)(const double* from, index_t from_ld, index_t rows, index_t cols, double* to, index_t to_ld);
+  /// `count` neighbours, to and from the accumulator's type; to the nearest, ties to even.
+  void (*widen_f16)(const float16_bits* from, index_t count, float* to);
+  void (*widen_bf16)(const bfloat16_bits* from, index_t count, float* to);
+  void (*widen_i8)(const std::int8_t* from, index_t count, std::int32_t* to);
+  void (*narrow_f16)(const float* from, index_t count, float16_bits* to);
+  void (*narrow_bf16)(const float* from, index_t count, bfloat16_bits* to);
 };
 
 extern const Isa baseline_isa;

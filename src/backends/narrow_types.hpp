@@ -45,4 +45,15 @@ inline float16_bits to_float16(float x) {
   return {static_cast<std::uint16_t>(sign | rounded >> 13)};
 }
 
+template <class Out>
+Out to_narrow(float x);
+template <>
+inline float16_bits to_narrow(float x) {
+  return to_float16(x);
+}
+template <>
+inline bfloat16_bits to_narrow(float x) {
+  return to_bfloat16(x);
+}
+
 }  // namespace sycl_mat

@@ -59,6 +59,10 @@ constexpr double host_most_products = 1.35e8;
 constexpr double host_streamed_products = 2.2e7;
 constexpr double host_cached_bytes = 3.2e6;
 
+/// The same for numbers that are widened: transposed A by more than one member of the team, int8, and bfloat16 where the device has dot
+/// products for it.
+constexpr double host_most_transposed = 4e6, host_most_int8 = 2e7, host_before_dots = 1.6e6;
+
 /// Threads of the host path's team at most, the caller included (host_team.cpp).
 constexpr int team_threads = 4;
 
@@ -66,21 +70,27 @@ constexpr int team_threads = 4;
 /// memory need not deliver the lines that they fill.
 constexpr double streamed_bytes = 64e6;
 
+/// Multiply-adds up to which the host path is ahead, by what it does to the operands.
+inline double host_most(const Problem& p, const DeviceInfo& device) {
+  if (p.dtype == p.accumulator) return host_most_products;
+  if (p.dtype == DType::bfloat16 && device.has_bfloat16_dots && p.precision != Precision::ieee) return host_before_dots;
+  if (p.a.transposed || (p.dtype == DType::int8 && p.b.transposed)) return host_most_transposed;
+  return p.dtype == DType::int8 ? host_most_int8 : host_most_products;
+}
+
 /// Whether the calling thread and its team are done before a launch on all cores would be.
 inline bool on_calling_thread(const Problem& p, const DeviceInfo& device) {
   const double mk = double(p.m) * double(p.k), kn = double(p.k) * double(p.n), mn = double(p.m) * double(p.n);
   const double size = p.accumulator == DType::float64 ? 2 : 1;
-  // Elements that are converted, transposed or finished one by one, in multiply-adds.
-  const double converted = p.dtype == p.accumulator ? (p.b.transposed ? kn : 0) : 12 * (mk + kn + mn);
+  // What is converted, transposed or finished, in multiply-adds an element.
+  const double converted = p.dtype == p.accumulator ? (p.b.transposed ? kn : 0) : 4 * (mk + kn + mn);
   const double finished = p.epilogue.activation > Activation::relu ? 200 * mn : p.has_epilogue() ? 4 * mn : 0;
   const bool dots = host_takes_dots(p);
   const double all = double(p.batch()) * (mk * double(p.n) * size + converted + finished + call_in_products);
   if (all <= launch_in_products) return true;
-  if ((kn * double(size_of(p.accumulator)) > b_in_place_bytes && !dots) || p.dtype != p.accumulator ||
-      p.epilogue.activation > Activation::relu)
-    return false;
+  if ((kn * double(size_of(p.accumulator)) > b_in_place_bytes && !dots) || p.epilogue.activation > Activation::relu) return false;
   const double work = mk * double(p.n) * size, bytes = (mk + kn + mn) * double(size_of(p.accumulator));
-  if (work > host_most_products || (work > host_streamed_products && bytes > host_cached_bytes)) return false;
+  if (work > host_most(p, device) || (work > host_streamed_products && bytes > host_cached_bytes)) return false;
   if (skinny_pays(p) && !dots && (mk + kn) * double(size_of(p.accumulator)) > cached_bytes) return false;
   // Beyond that a launch pays off only by the cores that the team has not.
   const double cores = std::max(1, device.compute_units), team = std::min<double>(cores, team_threads);

@@ -144,6 +144,7 @@ TEST(Host, RunIsTheReference) {
       p.accumulator = type == DType::float64 ? type : type == DType::int8 ? DType::int32 : DType::float32;
       p.out = type == DType::int8 ? DType::int32 : type;
       p.m = between(1, 12), p.n = between(1, 40), p.k = between(0, 12);
+      if (round % 10 == 0) p.m = between(30, 90), p.n = between(30, 90), p.k = between(30, 90);  // the team's
       p.batch_outer = between(1, 2), p.batch_inner = between(1, 3);
       p.a.transposed = between(0, 1), p.b.transposed = between(0, 1);
       const index_t a_lines = p.a.transposed ? p.k : p.m, b_lines = p.b.transposed ? p.n : p.k;
@@ -279,6 +280,55 @@ TEST(NarrowTypes, EveryValueComesBack) {
       EXPECT_TRUE(std::isnan(float(to_bfloat16(from_b))));
     } else {
       ASSERT_EQ(to_bfloat16(from_b).bits, bits);
+    }
+  }
+}
+
+/// In runs of every length, and nothing beyond them.
+TEST(NarrowTypes, EveryInstructionSetConvertsAlike) {
+  std::vector<float16_bits> halves(0x10000);
+  std::vector<bfloat16_bits> bfloats(0x10000);
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) halves[bits].bits = bfloats[bits].bits = static_cast<std::uint16_t>(bits);
+  std::vector<float> numbers(0x20000);
+  std::mt19937 random(11);
+  for (std::size_t i = 0; i < numbers.size(); ++i)  // any bits, and numbers about where two 16-bit ones meet
+    numbers[i] = i % 2 ? std::bit_cast<float>(std::uint32_t(random()))
+                       : std::bit_cast<float>(std::bit_cast<std::uint32_t>(float(halves[i / 2])) + 0x0fff + std::uint32_t(i / 2 % 3));
+  const auto same = [](float x, float y) {
+    return std::isnan(x) ? std::isnan(y) : std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y);
+  };
+  for (const host::Isa* isa : instruction_sets()) {
+    SCOPED_TRACE(isa->name);
+    std::vector<float> wide(0x10000);
+    isa->widen_f16(halves.data(), 0x10000, wide.data());
+    for (std::size_t i = 0; i < wide.size(); ++i) ASSERT_TRUE(same(wide[i], float(halves[i]))) << i;
+    isa->widen_bf16(bfloats.data(), 0x10000, wide.data());
+    for (std::size_t i = 0; i < wide.size(); ++i) ASSERT_TRUE(same(wide[i], float(bfloats[i]))) << i;
+    std::vector<float16_bits> to_halves(numbers.size());
+    std::vector<bfloat16_bits> to_bfloats(numbers.size());
+    isa->narrow_f16(numbers.data(), index_t(numbers.size()), to_halves.data());
+    isa->narrow_bf16(numbers.data(), index_t(numbers.size()), to_bfloats.data());
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      ASSERT_TRUE(same(float(to_halves[i]), float(to_float16(numbers[i])))) << numbers[i];
+      ASSERT_TRUE(same(float(to_bfloats[i]), float(to_bfloat16(numbers[i])))) << numbers[i];
+    }
+    for (int count = 0; count < 40; ++count) {
+      std::vector<std::int8_t> bytes(static_cast<std::size_t>(count));
+      for (int i = 0; i < count; ++i) bytes[std::size_t(i)] = std::int8_t(i * 37);
+      std::vector<std::int32_t> ints(std::size_t(count) + 1, -7);
+      isa->widen_i8(bytes.data(), count, ints.data());
+      for (int i = 0; i < count; ++i) ASSERT_EQ(ints[std::size_t(i)], bytes[std::size_t(i)]);
+      ASSERT_EQ(ints.back(), -7);
+      // Exactly as much memory as there are elements: address sanitizers see one too many.
+      const std::vector<float16_bits> some(halves.begin() + 0x3c00, halves.begin() + 0x3c00 + count);
+      std::vector<float> to(std::size_t(count) + 1, -7);
+      isa->widen_f16(some.data(), count, to.data());
+      for (int i = 0; i < count; ++i) ASSERT_EQ(to[std::size_t(i)], float(some[std::size_t(i)]));
+      ASSERT_EQ(to.back(), -7);
+      std::vector<bfloat16_bits> back(std::size_t(count) + 1, bfloat16_bits{77});
+      isa->narrow_bf16(to.data(), count, back.data());
+      for (int i = 0; i < count; ++i) ASSERT_EQ(back[std::size_t(i)].bits, to_bfloat16(to[std::size_t(i)]).bits);
+      ASSERT_EQ(back.back().bits, 77);
     }
   }
 }
