@@ -11,6 +11,12 @@
 namespace sycl_mat {
 namespace {
 
+#if defined(__x86_64__) || defined(_M_X64)
+constexpr int x86 = 1;
+#else
+constexpr int x86 = 0;
+#endif
+
 std::string why_not(const Problem& p, const DeviceInfo& device) {
   if (!device.is_cpu()) return "skinny reads at the speed of a processor's caches: a CPU device is needed";
   if (p.precision == Precision::tf32) return "processors have no TF32 units";
@@ -51,6 +57,7 @@ Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, cons
   out.constants.emplace_back("WIDTH", width);
   out.constants.emplace_back("SIDE", side);
   out.constants.emplace_back("FEW", few);
+  out.constants.emplace_back("PREFETCH", x86);
   const SkinnyLayout layout = skinny_layout(few, up(p.k, out.split_k), copy);
   out.scratch_stride = layout.elements;
   index_t elements = groups * layout.elements;
