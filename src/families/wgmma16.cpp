@@ -46,7 +46,10 @@ std::string why_not(const Problem& p, const DeviceInfo& device) {
   if (device.backend != "cuda" || device.architecture != "nvidia-sm90") return "it needs an NVIDIA device of compute capability 9.0";
   if (p.dtype != DType::float16 && p.dtype != DType::bfloat16) return "it multiplies float16 and bfloat16 only";
   if (p.precision == Precision::ieee) return "precision \"ieee\" asks for multiply-adds in float32";
-  if (whole_tiles(p, tiles[4], false).tiles > 0x3fffffff || p.k / tile_k >= 0x3fffffff) return "the product has too many tiles";
+  // The kernel counts tiles, and a block's stages of all its tiles, in 31 bits. Narrow products have twice as many tiles of 128×64.
+  const TileSchedule most = whole_tiles(p, tiles[4], false);
+  const double stages = double(most.tiles) * double(most.stages) / std::max(device.compute_units, 1);
+  if (most.tiles > 0x1fffffff || most.stages > 0x1fffffff || stages > 0x1fffffff) return "the product has too many tiles";
   return why_no_sm90a();
 }
 
