@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <string>
 #include <vector>
 
 #include "families/families.hpp"
@@ -130,6 +132,43 @@ TEST(MmaSync, PlansFitTheSmallestDevices) {
           EXPECT_LT((plan.split_k - 1) * plan.split_n, std::max<index_t>(stages, 1)) << "a block without work";
           EXPECT_EQ(plan.range.global[2] % plan.range.local[2], 0u);
         }
+}
+
+TEST(Wgmma16, PlansAddUp) {
+  DeviceInfo hopper = device("nvidia-sm90");
+  hopper.compute_units = 132;
+  const Kernel& kernel = find_kernel("wgmma16");
+  for (const index_t m : {1, 64, 130, 1000, 4096, 20000})
+    for (const index_t n : {1, 100, 192, 1000, 5001})
+      for (const index_t k : {0, 1, 100, 8192, 8193, 300000}) {
+        const Plan plan = kernel.plan(kernel, problem(DType::float16, m, n, k), hopper, std::monostate{});
+        SCOPED_TRACE(std::to_string(m) + " " + std::to_string(n) + " " + std::to_string(k));
+        const auto constant = [&](const char* name) {
+          for (const auto& [known, value] : plan.constants)
+            if (name == std::string_view(known)) return index_t(value);
+          ADD_FAILURE() << name;
+          return index_t(0);
+        };
+        const index_t rows = constant("TILE_ROWS"), cols = constant("TILE_COLS"), stages = (k + 63) / 64;
+        const index_t blocks = index_t(plan.range.global[2] / plan.range.local[2]), tiles = (m + rows - 1) / rows * ((n + cols - 1) / cols);
+        EXPECT_LE(plan.local_memory, 227 * 1024);
+        EXPECT_EQ(2 * constant("CONSUMER_REGISTERS") + constant("PRODUCER_REGISTERS"), 3 * 168) << "what a launch of 384 gets";
+        EXPECT_LE(blocks, 132);
+        EXPECT_LE(plan.split_n, tiles);
+        if (plan.split_n > 0) {
+          EXPECT_EQ(plan.split_k * blocks + plan.split_m, plan.split_n * stages);
+          EXPECT_LT(plan.split_m, blocks);
+        }
+        // A block has two parts of shared tiles at most, and one place for sums that are kept.
+        const index_t places = (plan.split_n > 0 ? 2 * blocks : 0) + (constant("FLUSH") > 0 ? blocks : 0);
+        EXPECT_EQ(index_t(plan.scratch_bytes), plan.scratch_stride * 4 + places * rows * cols * 4);
+        const bool all_shared = plan.split_n == tiles;
+        EXPECT_TRUE(constant("FLUSH") > 0 || (all_shared ? std::min(stages, plan.split_k + 1) : stages) <= 128)
+            << "longer sums than promised";
+      }
+  Problem endless = problem(DType::float16, 1, 1, 1 << 20);
+  endless.batch_inner = 1 << 28;
+  EXPECT_NE(kernel.why_not(endless, hopper).find("too many tiles"), std::string::npos);
 }
 
 }  // namespace
