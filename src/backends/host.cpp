@@ -2,20 +2,17 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <type_traits>
 #include <utility>
 
 #include "../families/cpu_thresholds.hpp"
-#include "host_isa.hpp"
 #include "host_team.hpp"
-#include "narrow_types.hpp"
+#include "host_write_back.hpp"
 #include "sycl_mat/device.hpp"
 
 namespace sycl_mat::host {
-namespace {
 
 const Isa& isa() {
 #ifdef SYCL_MAT_HOST_X86
@@ -25,6 +22,8 @@ const Isa& isa() {
   return baseline_isa;
 #endif
 }
+
+namespace {
 
 /// Memory of the calling thread that stays for its next product.
 template <class T>
@@ -39,117 +38,6 @@ T* scratch(int slot, index_t elements) {
     s.size = elements;
   }
   return s.memory.get();
-}
-
-template <class Acc, class T>
-Acc widen(T x) {
-  return static_cast<Acc>(x);
-}
-template <class Acc>
-Acc widen(float16_bits x) {
-  return static_cast<Acc>(static_cast<float>(x));
-}
-template <class Acc>
-Acc widen(bfloat16_bits x) {
-  return static_cast<Acc>(static_cast<float>(x));
-}
-
-template <class Out, class Acc>
-Out narrow(Acc x) {
-  if constexpr (std::is_same_v<Out, float16_bits> || std::is_same_v<Out, bfloat16_bits>)
-    return to_narrow<Out>(static_cast<float>(x));
-  else
-    return static_cast<Out>(x);
-}
-
-// Runs of neighbours, in vectors.
-void widen_run(const float16_bits* from, index_t count, float* to) { isa().widen_f16(from, count, to); }
-void widen_run(const bfloat16_bits* from, index_t count, float* to) { isa().widen_bf16(from, count, to); }
-void widen_run(const std::int8_t* from, index_t count, std::int32_t* to) { isa().widen_i8(from, count, to); }
-void narrow_run(const float* from, index_t count, float16_bits* to) { isa().narrow_f16(from, count, to); }
-void narrow_run(const float* from, index_t count, bfloat16_bits* to) { isa().narrow_bf16(from, count, to); }
-template <class Sum, class Out>
-void narrow_run(const Sum* from, index_t count, Out* to) {
-  for (index_t i = 0; i < count; ++i) to[i] = narrow<Out>(from[i]);
-}
-
-/// Signed overflow wraps on every device; here it must not be undefined.
-template <class T>
-T add(T a, T b) {
-  if constexpr (std::is_integral_v<T>)
-    return static_cast<T>(std::make_unsigned_t<T>(a) + std::make_unsigned_t<T>(b));
-  else
-    return a + b;
-}
-template <class T>
-T times(T a, T b) {
-  if constexpr (std::is_integral_v<T>)
-    return static_cast<T>(std::make_unsigned_t<T>(a) * std::make_unsigned_t<T>(b));
-  else
-    return a * b;
-}
-
-/// One product of the stack.
-template <class In, class Out>
-struct Matrices {
-  const In* a;
-  const In* b;
-  const Out* c;
-  Out* d;
-};
-template <class In, class Out>
-Matrices<In, Out> matrices(const Problem& p, index_t outer, index_t inner) {
-  const auto at = [&](const Operand& o) { return outer * o.outer + inner * o.inner; };
-  const auto* c = static_cast<const Out*>(p.c.data);
-  return {static_cast<const In*>(p.a.data) + at(p.a), static_cast<const In*>(p.b.data) + at(p.b),
-          p.epilogue.beta != 0 ? c + at(p.c) : nullptr, static_cast<Out*>(p.d.data) + at(p.d)};
-}
-
-template <class T>
-void activate_row(T* x, index_t n, Activation activation) {
-  switch (activation) {
-    case Activation::none:
-      return;
-    case Activation::relu:
-      for (index_t j = 0; j < n; ++j) x[j] = x[j] < 0 ? T(0) : x[j];  // a NaN stays one
-      return;
-    case Activation::gelu:
-      for (index_t j = 0; j < n; ++j) x[j] = static_cast<T>(x[j] * T(0.5) * (T(1) + std::erf(x[j] * T(0.70710678118654752440))));
-      return;
-    case Activation::sigmoid:
-      for (index_t j = 0; j < n; ++j) x[j] = static_cast<T>(T(1) / (T(1) + std::exp(-x[j])));
-      return;
-    case Activation::tanh:
-      for (index_t j = 0; j < n; ++j) x[j] = static_cast<T>(std::tanh(x[j]));
-      return;
-    case Activation::silu:
-      for (index_t j = 0; j < n; ++j) x[j] = static_cast<T>(x[j] / (T(1) + std::exp(-x[j])));
-      return;
-  }
-}
-
-/// D ← act(alpha·sums + beta·C + bias) in rows [begin, end) of D; `sums` begins at the first of them and is used up. Sum may be wider than
-/// the accumulator. One simple loop after the other over a row that stays in the first cache: compilers vectorise those.
-template <class Sum, class Acc, class Out>
-void write_back(const Problem& p, Sum* sums, index_t begin, index_t end, const Out* c, Out* d) {
-  const Epilogue& e = p.epilogue;
-  const auto alpha = static_cast<Sum>(static_cast<Acc>(e.alpha)), beta = static_cast<Sum>(static_cast<Acc>(e.beta));
-  const auto* bias = static_cast<const Acc*>(e.bias);
-  const index_t n = p.n;
-  for (index_t i = begin; i < end; ++i, sums += n) {
-    if (e.alpha != 1)
-      for (index_t j = 0; j < n; ++j) sums[j] = times(alpha, sums[j]);
-    if (e.beta != 0) {
-      const Out* row = c + i * p.c.ld;
-      for (index_t j = 0; j < n; ++j) sums[j] = add(sums[j], times(beta, widen<Sum>(row[j])));
-    }
-    if (e.bias_axis == BiasAxis::column)
-      for (index_t j = 0; j < n; ++j) sums[j] = add(sums[j], static_cast<Sum>(bias[j]));
-    if (e.bias_axis == BiasAxis::row)
-      for (index_t j = 0; j < n; ++j) sums[j] = add(sums[j], static_cast<Sum>(bias[i]));
-    activate_row(sums, n, e.activation);
-    narrow_run(sums, n, d + i * p.d.ld);
-  }
 }
 
 template <class T>
@@ -258,6 +146,44 @@ void dots_with_rows(const Problem& p, const Matrices<T, T>& x, index_t begin, in
   if (p.has_epilogue()) write_back<T, T, T>(p, g.d, long_a ? begin : 0, long_a ? end : p.m, x.c, x.d);
 }
 
+/// A product with one or two rows or columns whose long operand lies along the results. What is dealt out does not depend on the number of
+/// threads: runs of many results, or parts of K, whose sums are added up in their order. The calling thread takes the first ones, helpers
+/// the last.
+template <class T>
+void scaled_rows(const Problem& p, const Matrices<T, T>& x) {
+  const bool long_b = few_rows_of_b(p);
+  const index_t few = long_b ? p.m : p.n, count = long_b ? p.n : p.m;
+  const Operand& small = long_b ? p.a : p.b;
+  const bool along_k = long_b ? !small.transposed : small.transposed;
+  const Rows<T> all{
+      count,   few,  p.k, long_b ? x.b : x.a, long_b ? p.b.ld : p.a.ld, long_b ? x.a : x.b, along_k ? small.ld : 1, along_k ? 1 : small.ld,
+      nullptr, count};
+  constexpr index_t run = 2048;
+  const index_t runs = count >= 8 * run ? (count + run - 1) / run : 1;
+  const index_t parts = std::max(runs > 1 ? 1 : std::clamp<index_t>(p.k / 16, 1, 16), (p.k + longest_sum - 1) / longest_sum);
+  T* sums = scratch<T>(2, parts * few * count);
+  run_in_team(static_cast<int>(parts * runs), [&](int i) {
+    const index_t k0 = p.k * (i / runs) / parts, k1 = p.k * (i / runs + 1) / parts, c0 = i % runs * run;
+    Rows<T> part = all;
+    part.k = k1 - k0, part.x += k0 * all.x_step, part.rows += k0 * all.row_ld + c0;
+    part.count = runs > 1 ? std::min(run, count - c0) : count;
+    part.sums = sums + i / runs * few * count + c0;
+    if constexpr (std::is_same_v<T, float>)
+      isa().rows_f32(part);
+    else
+      isa().rows_f64(part);
+  });
+  T* d = p.has_epilogue() ? scratch<T>(1, p.m * p.n) : x.d;
+  const index_t d_ld = p.has_epilogue() ? p.n : p.d.ld, d_few = long_b ? d_ld : 1, d_count = long_b ? 1 : d_ld;
+  for (index_t f = 0; f < few; ++f) {
+    T* total = sums + f * count;
+    for (index_t i = 1; i < parts; ++i)
+      for (index_t c = 0; c < count; ++c) total[c] += sums[(i * few + f) * count + c];
+    for (index_t c = 0; c < count; ++c) d[f * d_few + c * d_count] = total[c];
+  }
+  if (p.has_epilogue()) write_back<T, T, T>(p, d, 0, p.m, x.c, x.d);
+}
+
 template <class In, class Acc, class Out>
 void one_of_stack(const Problem& p, index_t number, bool stream) {
   const index_t outer = p.batch_outer == 1 ? 0 : number / p.batch_inner;  // divisions take as long as the smallest products
@@ -280,7 +206,10 @@ void run_as(const Problem& p) {
   const double one = products * (sizeof(Acc) / 4.) + call_in_products;
   const index_t batch = p.batch();
   const bool stream = streams(p);
-  if (double(batch) * one < team_in_products) {
+  if (host_takes_rows(p)) {
+    if constexpr (std::is_same_v<In, Acc> && std::is_same_v<Acc, Out>)
+      for (index_t g = 0; g < batch; ++g) scaled_rows<In>(p, matrices<In, Out>(p, g / p.batch_inner, g % p.batch_inner));
+  } else if (double(batch) * one < team_in_products) {
     part_of_stack<In, Acc, Out>(p, 0, batch, stream);
   } else if (one < team_in_products || batch >= 4 * threads()) {
     // The stack is dealt out, in runs that are worth fetching, and long enough for memory to be read as one stream.
@@ -318,25 +247,6 @@ void run_as(const Problem& p) {
   }
 }
 
-template <class In, class Acc, class Out, class Sum>
-void reference_as(const Problem& p) {
-  auto sums = std::make_unique<Sum[]>(static_cast<std::size_t>(std::max<index_t>(1, p.m * p.n)));
-  const index_t a_row = p.a.transposed ? 1 : p.a.ld, a_col = p.a.transposed ? p.a.ld : 1;
-  const index_t b_row = p.b.transposed ? 1 : p.b.ld, b_col = p.b.transposed ? p.b.ld : 1;
-  for (index_t outer = 0; outer < p.batch_outer; ++outer)
-    for (index_t inner = 0; inner < p.batch_inner; ++inner) {
-      const auto x = matrices<In, Out>(p, outer, inner);
-      for (index_t i = 0; i < p.m; ++i) {
-        for (index_t j = 0; j < p.n; ++j) sums[i * p.n + j] = 0;
-        for (index_t q = 0; q < p.k; ++q) {
-          const auto a = widen<Sum>(x.a[i * a_row + q * a_col]);
-          for (index_t j = 0; j < p.n; ++j) sums[i * p.n + j] = add(sums[i * p.n + j], times(a, widen<Sum>(x.b[q * b_row + j * b_col])));
-        }
-      }
-      write_back<Sum, Acc, Out>(p, sums.get(), 0, p.m, x.c, x.d);
-    }
-}
-
 }  // namespace
 
 bool preferred(const Problem& p, const DeviceInfo& device) {
@@ -359,24 +269,6 @@ void run(const Problem& p) {
       break;
   }
   throw UnsupportedError("the host path multiplies no " + std::string(name_of(p.dtype)));
-}
-
-void reference(const Problem& p) {
-  switch (p.dtype) {
-    case DType::float32:
-      return reference_as<float, float, float, double>(p);
-    case DType::float64:
-      return reference_as<double, double, double, double>(p);
-    case DType::float16:
-      return reference_as<float16_bits, float, float16_bits, double>(p);
-    case DType::bfloat16:
-      return reference_as<bfloat16_bits, float, bfloat16_bits, double>(p);
-    case DType::int8:
-      return reference_as<std::int8_t, std::int32_t, std::int32_t, std::int64_t>(p);
-    case DType::int32:
-      break;
-  }
-  throw UnsupportedError("the reference multiplies no " + std::string(name_of(p.dtype)));
 }
 
 std::string_view instruction_set() { return isa().name; }

@@ -111,6 +111,7 @@ struct Wide {
 #include "host_convert.hpp"
 #include "host_dots.hpp"
 #include "host_kernel.hpp"
+#include "host_rows.hpp"
 #include "host_transpose_x86.hpp"
 
 namespace sycl_mat::host {
@@ -122,6 +123,8 @@ const Isa avx2_isa = {"avx2",
                       product<std::int32_t>,
                       dots<float>,
                       dots<double>,
+                      scaled_rows<float>,
+                      scaled_rows<double>,
                       rows_at_once,
                       [] { _mm_sfence(); },
                       transpose_by_blocks<float>,

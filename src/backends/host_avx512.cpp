@@ -114,6 +114,7 @@ struct Wide {
 #include "host_convert.hpp"
 #include "host_dots.hpp"
 #include "host_kernel.hpp"
+#include "host_rows.hpp"
 #include "host_transpose_x86.hpp"
 
 namespace sycl_mat::host {
@@ -126,6 +127,8 @@ const Isa avx512_isa = {
     product<std::int32_t>,
     dots<float>,
     dots<double>,
+    scaled_rows<float>,
+    scaled_rows<double>,
     rows_at_once,
     [] { _mm_sfence(); },
     transpose_by_blocks<float>,

@@ -62,6 +62,7 @@ struct Wide {
 #include "host_convert.hpp"
 #include "host_dots.hpp"
 #include "host_kernel.hpp"
+#include "host_rows.hpp"
 
 namespace sycl_mat::host {
 namespace {
@@ -87,6 +88,8 @@ const Isa baseline_isa = {"baseline",
                           product<std::int32_t>,
                           dots<float>,
                           dots<double>,
+                          scaled_rows<float>,
+                          scaled_rows<double>,
                           rows_at_once,
                           [] {},
                           transpose<float>,

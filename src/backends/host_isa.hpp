@@ -36,6 +36,18 @@ struct Dots {
   index_t d_row, d_other;
 };
 
+/// Scaled rows: sums[f·sums_ld + c] = Σ x[f·x_few + q·x_step] · rows[q·row_ld + c] over q < k. At least one row, at most most_rows `few`.
+template <class T>
+struct Rows {
+  index_t count, few, k;
+  const T* rows;
+  index_t row_ld;
+  const T* x;
+  index_t x_few, x_step;
+  T* sums;
+  index_t sums_ld;
+};
+
 struct Isa {
   std::string_view name;
   bool (*available)();
@@ -44,6 +56,8 @@ struct Isa {
   void (*product_i32)(const Product<std::int32_t>&);
   void (*dots_f32)(const Dots<float>&);
   void (*dots_f64)(const Dots<double>&);
+  void (*rows_f32)(const Rows<float>&);
+  void (*rows_f64)(const Rows<double>&);
   /// Rows that product_… computes at once for n columns, of elements of so many bytes: multiples of it cost the least.
   int (*rows_at_once)(index_t n, int bytes);
   /// Results that were streamed are seen by other threads after this.

@@ -31,9 +31,27 @@ constexpr index_t most_dots = 4;
 /// not with K (at K = 10⁷ and positive operands: 3·10⁻³ without).
 constexpr index_t longest_sum = 1 << 14;
 
+/// Bytes of both operands up to which register blocks on the calling thread and its team beat a launch of the skinny kernel.
+constexpr double cached_bytes = 1.5e6;
+
 /// Whether the host path computes dot products: both operands lie along K.
 inline bool host_takes_dots(const Problem& p) {
   return !p.a.transposed && p.b.transposed && std::min(p.m, p.n) <= most_dots && p.dtype == p.accumulator;
+}
+
+/// Rows or columns of the result up to which the host path scales and adds the long operand's rows; of more the skinny kernel does it
+/// better.
+constexpr index_t most_rows = 2;
+
+/// Whether A has few rows and B's lie along the results …
+inline bool few_rows_of_b(const Problem& p) { return p.m <= most_rows && !p.b.transposed; }
+
+/// … or B has few columns and A's do, and the long operand is beyond the caches: then the host path scales its rows and adds them.
+inline bool host_takes_rows(const Problem& p) {
+  if (p.dtype != p.accumulator || (p.dtype != DType::float32 && p.dtype != DType::float64)) return false;
+  if (!few_rows_of_b(p) && !(p.n <= most_rows && p.a.transposed)) return false;
+  const double elements = (double(p.m) + double(p.n)) * double(p.k);
+  return p.k >= 16 && elements * double(size_of(p.accumulator)) > cached_bytes;
 }
 
 /// Whether the skinny kernel beats the packed one. Its dot products end with sums over lanes, which short ones do not repay; but the fewer
@@ -47,9 +65,6 @@ inline bool skinny_pays(const Problem& p) {
 
 /// Bytes of B up to which reading it in place, row panel after row panel, stays as fast as a packed copy: it lies in the second cache.
 constexpr double b_in_place_bytes = 1.1e6;
-
-/// Bytes of both operands up to which register blocks on the calling thread and its team beat a launch of the skinny kernel.
-constexpr double cached_bytes = 1.5e6;
 
 /// Multiply-adds of one product up to which the host path is ahead of a launch with as many threads; from there on the packed kernel's
 /// blocks are as good, and every core takes part.
@@ -88,10 +103,13 @@ inline bool on_calling_thread(const Problem& p, const DeviceInfo& device) {
   const bool dots = host_takes_dots(p);
   const double all = double(p.batch()) * (mk * double(p.n) * size + converted + finished + call_in_products);
   if (all <= launch_in_products) return true;
-  if ((kn * double(size_of(p.accumulator)) > b_in_place_bytes && !dots) || p.epilogue.activation > Activation::relu) return false;
-  const double work = mk * double(p.n) * size, bytes = (mk + kn + mn) * double(size_of(p.accumulator));
-  if (work > host_most(p, device) || (work > host_streamed_products && bytes > host_cached_bytes)) return false;
-  if (skinny_pays(p) && !dots && (mk + kn) * double(size_of(p.accumulator)) > cached_bytes) return false;
+  if (p.epilogue.activation > Activation::relu) return false;
+  if (!host_takes_rows(p)) {
+    const double element = double(size_of(p.accumulator)), work = mk * double(p.n) * size, bytes = (mk + kn + mn) * element;
+    if (kn * element > b_in_place_bytes && !dots) return false;
+    if (work > host_most(p, device) || (work > host_streamed_products && bytes > host_cached_bytes)) return false;
+    if (skinny_pays(p) && !dots && (mk + kn) * element > cached_bytes) return false;
+  }
   // Beyond that a launch pays off only by the cores that the team has not.
   const double cores = std::max(1, device.compute_units), team = std::min<double>(cores, team_threads);
   return cores <= team || all <= launch_in_products / (1 / team - 1 / cores);

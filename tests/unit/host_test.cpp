@@ -91,6 +91,34 @@ TEST(Host, DotsOfEveryInstructionSet) {
   }
 }
 
+template <class T>
+void check_rows(void (*rows)(const host::Rows<T>&), index_t count, index_t few, index_t k, bool along_k) {
+  std::vector<T> matrix(std::size_t(k * count)), x(std::size_t(few * k)), sums(std::size_t(few * count) + 1, T(77));
+  for (std::size_t i = 0; i < matrix.size(); ++i) matrix[i] = T(int(i * 7 % 5) - 2);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = T(int(i * 11 % 7) - 3);
+  const index_t x_few = along_k ? k : 1, x_step = along_k ? 1 : few;
+  rows({count, few, k, matrix.data(), count, x.data(), x_few, x_step, sums.data(), count});
+  for (index_t f = 0; f < few; ++f)
+    for (index_t c = 0; c < count; ++c) {
+      T sum = 0;
+      for (index_t q = 0; q < k; ++q) sum += x[std::size_t(f * x_few + q * x_step)] * matrix[std::size_t(q * count + c)];
+      ASSERT_EQ(sums[std::size_t(f * count + c)], sum) << count << " results, " << few << ", " << k << " at " << f << ", " << c;
+    }
+  EXPECT_EQ(sums.back(), T(77));
+}
+
+TEST(Host, ScaledRowsOfEveryInstructionSet) {
+  for (const host::Isa* isa : instruction_sets()) {
+    SCOPED_TRACE(isa->name);
+    for (const index_t count : {1, 3, 8, 15, 16, 17, 31, 64, 65, 100, 129, 2100})
+      for (index_t few = 1; few <= 2; ++few)
+        for (const index_t k : {1, 2, 7, 8, 9, 19}) {
+          check_rows<float>(isa->rows_f32, count, few, k, k % 2);
+          check_rows<double>(isa->rows_f64, count, few, k, few % 2);
+        }
+  }
+}
+
 TEST(Host, TransposesAnyShape) {
   for (const host::Isa* isa : instruction_sets())
     for (index_t rows : {1, 3, 4, 8, 15, 16, 17, 33})
@@ -255,6 +283,10 @@ TEST(Host, TeamsGiveTheReference) {
           expect_reference(few, 601, 300, 1, false, true, transposed);
           expect_reference(601, few, 300, 2, false, true, transposed);
         }
+        // Scaled rows of a long operand: K in parts.
+        expect_reference(2, 1003, 401, 1, transposed, false, round % 2);
+        expect_reference(1003, 2, 401, 2, true, transposed, round % 2);
+        if (round < 3) expect_reference(1, 20011, 37, 1, transposed, false, round % 2);  // runs of results
       }
   };
   all();
