@@ -31,9 +31,10 @@ def text(content: dict[str, Any]) -> str:
     machine = content["environment"]
     versions = machine["versions"]
     peak = content["peaks_gflops"].get("float32")
+    measured = f", peak {peak:.0f} GFLOP/s measured in the same run" if peak else ""
     return f"""![GFLOP/s by size]({PICTURE.as_posix()})
 
-float32, GFLOP/s, best of quiet blocks (`make bench`; {machine["device"]}, {machine["cpus"]} cores, peak {peak:.0f} GFLOP/s measured in the same run;
+float32, GFLOP/s, best of quiet blocks (`make bench`; {machine["device"]}, {machine["cpus"]} cores{measured};
 NumPy {versions.get("numpy", "-")} with its OpenBLAS, oneMKL {versions.get("mkl", "-")}, SYCL runtime {versions.get("intel-sycl-rt", "-")}, {machine["time"][:10]}):
 
 {table(content)}"""

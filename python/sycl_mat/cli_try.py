@@ -9,16 +9,12 @@ from rich.console import Console
 from rich.table import Table
 
 from . import _core
+from .cli_tuned import fail, plain
 from .errors import Error
-from .shapes import Shape
+from .shapes import Shape, sizes_of
 from .tuning import Problem
 
 console = Console()
-
-
-def _fail(message: object) -> typer.Exit:
-    console.print(f"[red]{message}[/red]", highlight=False)
-    return typer.Exit(1)
 
 
 def _integers(text: str, count: int, option: str) -> list[int]:
@@ -91,13 +87,13 @@ def try_command(
     table.add_column("right")
     trial: dict[str, Any] = {}
     try:
-        for size in sizes.split(","):
-            shape = Shape(int(size), int(size), int(size), layout.upper())
+        for n in (square.m for square in sizes_of(sizes)):
+            shape = Shape(n, n, n, layout.upper())
             trial = _core.try_params(Problem(shape, dtype).raw(), params, kernel, device)
             ratio = trial["gflops"] / trial["present_gflops"] if trial["present_gflops"] else 0.0
-            verdict = "[green]yes[/]" if trial["correct"] else f"[red]NO: {trial['why']}[/]"
+            verdict = "[green]yes[/]" if trial["correct"] else f"[red]NO: {plain(trial['why'])}[/]"
             table.add_row(
-                size,
+                str(n),
                 f"{trial['gflops']:.1f}",
                 f"{trial['present_gflops']:.1f}",
                 f"{ratio:.2f}",
@@ -106,11 +102,11 @@ def try_command(
                 verdict,
             )
     except (Error, ValueError) as error:
-        raise _fail(error) from None
-    console.print(f"{trial['kernel']}: {trial['params_text']}", highlight=False)
+        raise fail(error) from None
+    console.print(f"{trial['kernel']}: {plain(trial['params_text'])}", highlight=False)
     for name, value in _trial_rows(trial):
         console.print(f"  {name:<20} {value}", highlight=False)
-    console.print(f"present choice, {trial['present_kernel']}: {trial['present_text']}", highlight=False)
+    console.print(f"present choice, {trial['present_kernel']}: {plain(trial['present_text'])}", highlight=False)
     console.print(table)
     console.print(
         "GFLOP/s; both ran in turns. The bound comes from the device's multiply-add rate and bandwidth, measured now.", style="dim"

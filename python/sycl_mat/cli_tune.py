@@ -21,7 +21,7 @@ from . import _core
 from .bench import dtype_from_name
 from .cli_bench import check_output, check_picture, check_plotting
 from .cli_try import try_command
-from .cli_tuned import plain, tuned_app
+from .cli_tuned import fail, plain, tuned_app
 from .errors import Error
 from .shapes import dtypes_of, read_shapes, sizes_of
 from .tuning import (
@@ -41,11 +41,6 @@ console = Console()
 #: a set of constants may bring the process down; what it had found is in the journal, so the search goes on in a new one
 MOST_RESTARTS = 5
 _WORKER = "SYCL_MAT_TUNE_WORKER"
-
-
-def _fail(message: object) -> typer.Exit:
-    console.print(f"[red]{plain(str(message))}[/red]", highlight=False, soft_wrap=True)
-    return typer.Exit(1)
 
 
 def _wanted(
@@ -269,7 +264,7 @@ def tune_command(
     except NotWrittenError as error:
         report, unwritten = error.report, error
     except Error as error:
-        raise _fail(error) from None
+        raise fail(error) from None
     console.print(_table(report, peers))
     if unwritten is None:
         _summary(report)
@@ -278,7 +273,7 @@ def tune_command(
         console.print(f"measurements: {json_file}")
     _draw(report, plot, html)
     if unwritten:
-        raise _fail(unwritten)
+        raise fail(unwritten)
 
 
 def _draw(report: TuneReport, plot: Path | None, html: Path | None) -> None:

@@ -29,7 +29,8 @@ def plain(text: str) -> str:
     return escape(printable(text))
 
 
-def _fail(message: object) -> typer.Exit:
+def fail(message: object) -> typer.Exit:
+    """Says what is wrong; the caller raises what comes back."""
     console.print(f"[red]{plain(str(message))}[/red]", highlight=False, soft_wrap=True)
     return typer.Exit(1)
 
@@ -107,7 +108,7 @@ def export_command(
     text = _core.export_tuning([_core.user_tuning_file()], fingerprint)
     count = len(json.loads(text)["records"])
     if count == 0:
-        raise _fail("there is no record to export; sycl-mat tune makes some")
+        raise fail("there is no record to export; sycl-mat tune makes some")
     check_output(target)
     target.write_text(text)
     console.print(f"{count} records: {target}", highlight=False)
@@ -119,7 +120,7 @@ def import_command(file: Annotated[Path, typer.Argument(help="a file of `tuned e
     try:
         changed, count, warnings = _core.merge_tuning_file(str(file), _core.user_tuning_file())
     except Error as error:
-        raise _fail(error) from None
+        raise fail(error) from None
     for warning in warnings:
         console.print(f"[yellow]{plain(warning)}[/yellow]", highlight=False)
     if count == 0:
@@ -140,7 +141,7 @@ def clear_command(
     try:
         count = _core.clear_tuning(_core.user_tuning_file(), fingerprint, kernel)
     except Error as error:
-        raise _fail(error) from None
+        raise fail(error) from None
     if not fingerprint and not kernel:
         Path(_core.tuning_journal()).unlink(missing_ok=True)
     console.print(f"{count} records removed")
