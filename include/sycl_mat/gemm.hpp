@@ -13,8 +13,9 @@
 
 namespace sycl_mat {
 
-/// automatic: never less accurate than IEEE arithmetic in the accumulator's type; ieee: only fused multiply-adds in that type, no
-/// tensor units; tf32: operands rounded to 10 bits of mantissa where the device has such units, an error elsewhere.
+/// automatic: products exact in the accumulator's type and summed in it, within the bound of docs/accuracy.md; tensor units and dot-product
+/// instructions where they keep that. ieee: only fused multiply-adds in that type, neither of those. tf32: operands rounded to 10 bits of
+/// mantissa where the device has such units, an error elsewhere.
 enum class Precision : std::uint8_t { automatic, ieee, tf32 };
 
 struct GemmOptions {

@@ -81,11 +81,15 @@ class TileOptions:
 
     @property
     def ahead(self) -> int:
-        """1: read the next k's fragments before the present products"""
+        """
+        when the next k's fragments are read: 0 as needed, 1 before the present products, 2 also across the barrier
+        """
 
     @property
     def local(self) -> int:
-        """0: no local memory"""
+        """
+        operands: 0 straight from global memory, 1 through local memory, 2 with A's read once a sub-group
+        """
 
     @property
     def sub_group(self) -> int:
