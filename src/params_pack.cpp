@@ -11,6 +11,7 @@ constexpr int min_depth = 4, max_depth = 8192;
 constexpr int max_columns = 1 << 16;
 
 std::int64_t or_typical(std::int64_t reported, std::int64_t typical) { return reported > 0 ? reported : typical; }
+std::int64_t second_cache(const DeviceInfo& device) { return or_typical(device.l2_cache, 512 << 10); }
 
 /// AVX-512 has 32 vector registers, everything before it 16. The narrower vectors of such a processor are asked for by nobody.
 int vector_registers(const DeviceInfo& device) { return device.vector_width >= 16 ? 32 : 16; }
@@ -71,12 +72,16 @@ void check(const PackParams& p, const DeviceInfo& device, DType accumulator) {
   if (!broken.empty()) throw ParamsError(broken + "; the nearest set that holds is " + to_string(nearest(p, device, accumulator)));
 }
 
+std::int64_t room_for_b(const DeviceInfo& device) {
+  const std::int64_t l3 = or_typical(device.l3_cache, std::int64_t{2 << 20} * device.compute_units) / std::max(1, device.compute_units);
+  return std::max(second_cache(device) / 2, l3 / 2);
+}
+
 PackParams default_pack_params(const Problem& problem, const DeviceInfo& device) {
   const DType accumulator = problem.accumulator;
   const std::int64_t size = size_of(accumulator);
   const std::int64_t l1 = or_typical(device.l1_cache, 32 << 10);
-  const std::int64_t l2 = or_typical(device.l2_cache, 512 << 10);
-  const std::int64_t l3 = or_typical(device.l3_cache, std::int64_t{2 << 20} * device.compute_units) / std::max(1, device.compute_units);
+  const std::int64_t l2 = second_cache(device);
   PackParams p;
   // The register block: as many sums as fit beside a row of B and an element of A, with few loads a product. More than
   // latency × throughput (4 × 2) independent sums keep both multiply-add units busy; wide rather than high, so that A, read in place, takes
@@ -93,10 +98,9 @@ PackParams default_pack_params(const Problem& problem, const DeviceInfo& device)
   // there: three quarters of it. Every block of K costs each result a visit, hence long ones; beyond 768 nothing more was won.
   // A multiple of 64 keeps the packed panels on whole cache lines.
   p.kc = static_cast<int>(std::clamp<std::int64_t>(l1 * 3 / 4 / (p.mr * size) / 64 * 64, 128, 768));
-  // nc: B's block (kc × nc) is read again for every row panel. The last cache's share of one core feeds it fast enough (a micro-kernel
-  // of mr rows needs one vector of B for mr products): half of the share, or half of the second cache where that is larger.
-  const std::int64_t room = std::max(l2 / 2, l3 / 2);
-  p.nc = static_cast<int>(std::clamp<std::int64_t>(room / (p.kc * size) / columns * columns, columns, 2048 / columns * columns));
+  // nc: B's block (kc × nc) is read again for every row panel (a micro-kernel of mr rows needs one vector of B for mr products).
+  p.nc =
+      static_cast<int>(std::clamp<std::int64_t>(room_for_b(device) / (p.kc * size) / columns * columns, columns, 2048 / columns * columns));
   // mc: without narrow results all rows; with them the sums of mc × nc results wait in scratch, which should not outgrow the caches.
   p.mc = problem.out != accumulator ? 1024 / p.mr * p.mr : 0;
   // pack: copying pays off where several row panels read the copy and B's rows do not lie in the second cache already.

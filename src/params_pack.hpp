@@ -29,6 +29,10 @@ PackParams nearest(const PackParams& p, const DeviceInfo& device, DType accumula
 /// Throws ParamsError that names the broken constraint and the nearest set that holds it.
 void check(const PackParams& p, const DeviceInfo& device, DType accumulator = DType::float32);
 
+/// Bytes of B's block: the last cache's share of one core feeds it fast enough; half of that share, or half of the second cache where that
+/// is larger. Typical sizes where the system hides its caches.
+std::int64_t room_for_b(const DeviceInfo& device);
+
 /// From the vector width and the caches, after T. M. Low et al., "Analytical Modeling Is Enough for High-Performance BLIS" (2016).
 PackParams default_pack_params(const Problem& p, const DeviceInfo& device);
 

@@ -1,7 +1,7 @@
 // How one product (or a stack) is dealt out to the cores of a CPU device.
 #pragma once
 
-#include "../problem.hpp"
+#include "../kernel.hpp"
 
 namespace sycl_mat {
 
@@ -24,5 +24,12 @@ struct CpuCosts {
 
 /// The cheapest way to keep `cores` busy: along M, N, K or several of them.
 CpuSplit split_for_cores(const Problem& p, int cores, const CpuCosts& costs);
+
+/// The launch's range and the parts of M, N and K, for `plan` to say.
+void set_split(Plan& plan, const CpuSplit& split);
+
+/// Scratch for so many work-groups of `stride` accumulators each, and, where K is shared (plan.split_k), for counters and partial sums: as
+/// for_blocks_of_d (kernels/packed_sums.hpp) finds them.
+void set_scratch(Plan& plan, const Problem& p, index_t groups, index_t stride);
 
 }  // namespace sycl_mat

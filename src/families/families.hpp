@@ -7,6 +7,8 @@
 
 namespace sycl_mat {
 
+inline index_t ceil_div(index_t a, index_t b) { return (a + b - 1) / b; }
+
 std::span<const Kernel> ladder_kernels();       ///< naive … tiled_double_buffered: the lessons, in their order
 std::span<const Kernel> tiled_kernels();        ///< the GPU kernel
 std::span<const Kernel> packed_kernels();       ///< the CPU kernel

@@ -4,13 +4,12 @@
 
 #include "../ptx_target.hpp"
 #include "families.hpp"
+#include "short_sums.hpp"
 #include "sycl_mat/device.hpp"
 
 namespace sycl_mat {
 namespace {
 
-/// Below so many terms, what splitting loses can be more than what float32 sums lose: as for tf32x3, see docs/nvidia.md.
-constexpr index_t shortest_sum = 256;
 constexpr index_t page_depth = 64;  // bytes along K
 constexpr int stages = 3;           // pages in local memory
 
@@ -39,8 +38,6 @@ struct Schedule {
   index_t parts = 1, part_stages = 0;  // blocks that share a tile, and their stages
   double microseconds = std::numeric_limits<double>::infinity();
 };
-
-index_t ceil_div(index_t a, index_t b) { return (a + b - 1) / b; }
 
 index_t tiles_of(const Problem& p, const Tile& t) { return ceil_div(p.m, t.rows()) * ceil_div(p.n, t.cols()) * p.batch(); }
 
@@ -82,9 +79,7 @@ std::string why_not(const Problem& p, const DeviceInfo& device) {
   if (p.dtype != DType::float32 && p.dtype != DType::float16 && p.dtype != DType::bfloat16)
     return "it multiplies float32, float16 and bfloat16 only";
   if (p.precision == Precision::ieee) return "precision \"ieee\" asks for multiply-adds in float32";
-  if (p.dtype == DType::float32 && p.precision == Precision::automatic && p.k < shortest_sum)
-    return "sums of fewer than " + std::to_string(shortest_sum) +
-           " terms can be more accurate by multiply-adds (precision \"tf32\" allows them)";
+  if (const std::string why = p.dtype == DType::float32 ? why_short_sums(p) : ""; !why.empty()) return why;
   if (tiles_of(p, tiles[2]) > 0x3fffffff || p.k > 0x3fffffff) return "the product has too many tiles";
   return why_no_mma_sync();
 }

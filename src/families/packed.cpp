@@ -18,8 +18,6 @@ std::string why_not(const Problem& p, const DeviceInfo& device) {
 
 Params defaults(const Problem& p, const DeviceInfo& device) { return default_pack_params(p, device); }
 
-index_t up(index_t a, index_t b) { return (a + b - 1) / b; }
-
 Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, const Params& params) {
   if (!std::holds_alternative<PackParams>(params)) throw ParamsError("packed takes PackParams (mr, nv, kc, mc, nc, pack)");
   PackParams c = std::get<PackParams>(params);
@@ -55,19 +53,11 @@ Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, cons
                                              {"PACK", c.pack},
                                              {"A_DIRECT", a_direct}})
     out.constants.emplace_back(name, value);
-  out.range.global = {1, 1, static_cast<std::size_t>(split.groups)};
-  out.split_m = split.m, out.split_n = split.n, out.split_k = split.k;
+  set_split(out, split);
   // The kernel lays its scratch out by the same function with the same arguments.
-  const PackedLayout layout =
-      packed_layout(up(p.m, split.m) + c.mr, up(p.n, split.n) + nr, up(p.k, split.k), c.mc, c.nc, c.kc, nr, pack_a, keep_sums);
-  out.scratch_stride = layout.elements;
-  index_t elements = split.groups * layout.elements;
-  if (split.k > 1) {
-    out.counter_bytes = static_cast<std::size_t>(packed_counter_bytes(p.batch() * split.m * split.n));
-    elements += p.batch() * split.k * p.m * p.n;
-  }
-  out.scratch_bytes = out.counter_bytes + static_cast<std::size_t>(elements * size_of(p.accumulator));
-  out.reason = "cores share M×N×K as " + std::to_string(split.m) + "×" + std::to_string(split.n) + "×" + std::to_string(split.k);
+  const PackedLayout layout = packed_layout(ceil_div(p.m, split.m) + c.mr, ceil_div(p.n, split.n) + nr, ceil_div(p.k, split.k), c.mc, c.nc,
+                                            c.kc, nr, pack_a, keep_sums);
+  set_scratch(out, p, split.groups, layout.elements);
   return out;
 }
 

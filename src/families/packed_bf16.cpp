@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "../../kernels/packed_layout.hpp"
+#include "../params_pack.hpp"
 #include "cpu_split.hpp"
 #include "families.hpp"
 #include "sycl_mat/device.hpp"
@@ -12,8 +13,6 @@ namespace {
 // As in the kernel.
 constexpr int mr = 6, width = 16, nr = 4 * width;
 constexpr int most_kc = 1536, most_nc = 2048;
-
-index_t up(index_t a, index_t b) { return (a + b - 1) / b; }
 
 std::string why_not(const Problem& p, const DeviceInfo& device) {
   if (p.dtype != DType::bfloat16) return "it multiplies bfloat16 only";
@@ -32,28 +31,18 @@ Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, cons
   costs.pack_a = p.a.transposed ? 4 : 0;
   const CpuSplit split = split_for_cores(p, device.compute_units, costs);
 
-  // B's block: half of the last cache's share of a core, or of the second one, as for `packed`; 2 bytes an element.
-  const std::int64_t cores = std::max(1, device.compute_units);
-  const std::int64_t room = std::max({device.l2_cache / 2, device.l3_cache / cores / 2, std::int64_t{256 << 10}});
-  const int kc = most_kc, nc = static_cast<int>(std::clamp<std::int64_t>(room / (kc * 2) / nr * nr, nr, most_nc));
+  const int kc = most_kc,
+            nc = static_cast<int>(std::clamp<std::int64_t>(room_for_b(device) / (kc * size_of(p.dtype)) / nr * nr, nr, most_nc));
 
   Plan out;
   out.kernel = &kernel;
   out.constants = common_constants(p);
   for (const auto& [name, value] : Constants{{"WIDTH", width}, {"KC", kc}, {"NC", nc}}) out.constants.emplace_back(name, value);
-  out.range.global = {1, 1, static_cast<std::size_t>(split.groups)};
-  out.split_m = split.m, out.split_n = split.n, out.split_k = split.k;
+  set_split(out, split);
   // The kernel lays its scratch out by the same function with the same arguments.
-  const PackedLayout layout = packed_layout(up(p.m, split.m) + mr, up(p.n, split.n) + nr, up(up(p.k, 2), split.k), packed_bf16_sum_rows, nc,
-                                            kc / 2, nr, p.a.transposed, true);
-  out.scratch_stride = layout.elements;
-  index_t elements = split.groups * layout.elements;
-  if (split.k > 1) {
-    out.counter_bytes = static_cast<std::size_t>(packed_counter_bytes(p.batch() * split.m * split.n));
-    elements += p.batch() * split.k * p.m * p.n;
-  }
-  out.scratch_bytes = out.counter_bytes + static_cast<std::size_t>(elements * size_of(p.accumulator));
-  out.reason = "cores share M×N×K as " + std::to_string(split.m) + "×" + std::to_string(split.n) + "×" + std::to_string(split.k);
+  const PackedLayout layout = packed_layout(ceil_div(p.m, split.m) + mr, ceil_div(p.n, split.n) + nr, ceil_div(ceil_div(p.k, 2), split.k),
+                                            packed_bf16_sum_rows, nc, kc / 2, nr, p.a.transposed, true);
+  set_scratch(out, p, split.groups, layout.elements);
   return out;
 }
 

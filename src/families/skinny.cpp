@@ -1,9 +1,9 @@
 // Products with at most eight rows or columns on the CPU, matrix-vector products among them.
 #include <algorithm>
 
-#include "../../kernels/packed_layout.hpp"
 #include "../../kernels/skinny_layout.hpp"
 #include "../params_pack.hpp"
+#include "cpu_split.hpp"
 #include "cpu_thresholds.hpp"
 #include "families.hpp"
 #include "sycl_mat/errors.hpp"
@@ -30,8 +30,6 @@ int side_of(const Problem& p) { return p.m <= skinny_few && (p.n > skinny_few ||
 
 Params defaults(const Problem&, const DeviceInfo&) { return std::monostate{}; }
 
-index_t up(index_t a, index_t b) { return (a + b - 1) / b; }
-
 Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, const Params& params) {
   if (!std::holds_alternative<std::monostate>(params)) throw ParamsError("skinny has no constants to choose");
   const int side = side_of(p), few = static_cast<int>(side == 0 ? p.m : p.n), width = vector_elements(device, p.accumulator);
@@ -47,10 +45,10 @@ Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, cons
   out.kernel = &kernel;
   out.params = params;
   if (p.batch() % useful != 0) {
-    out.split_m = std::min(useful, std::max<index_t>(1, up(results, 2 * width)));
+    out.split_m = std::min(useful, std::max<index_t>(1, ceil_div(results, 2 * width)));
     out.split_k = std::clamp<index_t>(useful / out.split_m, 1, std::max<index_t>(1, p.k / 4096));
   }
-  out.split_k = std::max(out.split_k, up(p.k, longest_sum));
+  out.split_k = std::max(out.split_k, ceil_div(p.k, longest_sum));
   const index_t groups = std::min(p.batch() * out.split_m * out.split_k, useful);
   out.range.global = {1, 1, static_cast<std::size_t>(groups)};
   out.constants = common_constants(p);
@@ -58,14 +56,8 @@ Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, cons
   out.constants.emplace_back("SIDE", side);
   out.constants.emplace_back("FEW", few);
   out.constants.emplace_back("PREFETCH", x86);
-  const SkinnyLayout layout = skinny_layout(few, up(p.k, out.split_k), copy);
-  out.scratch_stride = layout.elements;
-  index_t elements = groups * layout.elements;
-  if (out.split_k > 1) {
-    out.counter_bytes = static_cast<std::size_t>(packed_counter_bytes(p.batch() * out.split_m));
-    elements += p.batch() * out.split_k * p.m * p.n;
-  }
-  out.scratch_bytes = out.counter_bytes + static_cast<std::size_t>(elements * size_of(p.accumulator));
+  const SkinnyLayout layout = skinny_layout(few, ceil_div(p.k, out.split_k), copy);
+  set_scratch(out, p, groups, layout.elements);
   return out;
 }
 

@@ -3,6 +3,7 @@
 
 #include "../ptx_target.hpp"
 #include "families.hpp"
+#include "short_sums.hpp"
 #include "sycl_mat/device.hpp"
 #include "tile_schedule.hpp"
 
@@ -11,9 +12,6 @@ namespace {
 
 constexpr int tile_k = 32;  // as in the kernel
 constexpr std::size_t work_items = 512;
-/// Below so many terms, what splitting loses can be more than what float32 sums lose: measured on numbers of widely different size, see
-/// docs/nvidia.md.
-constexpr index_t shortest_sum = 256;
 
 /// As measured on an H200.
 constexpr ScheduledTile tiles[] = {{128, 256, tile_k, 3, 56, 200, 2.10, 2.0, 2.0},
@@ -35,12 +33,10 @@ TileSchedule choose(const Problem& p, const DeviceInfo& device) {
 }
 
 std::string why_not(const Problem& p, const DeviceInfo& device) {
-  if (device.backend != "cuda" || device.architecture != "nvidia-sm90") return "it needs an NVIDIA device of compute capability 9.0";
+  if (compute_capability(device) != 90) return "it needs an NVIDIA device of compute capability 9.0";
   if (p.dtype != DType::float32) return "it multiplies float32 only";
   if (p.precision == Precision::ieee) return "precision \"ieee\" asks for multiply-adds in float32";
-  if (p.precision == Precision::automatic && p.k < shortest_sum)
-    return "sums of fewer than " + std::to_string(shortest_sum) +
-           " terms can be more accurate by multiply-adds (precision \"tf32\" allows them)";
+  if (const std::string why = why_short_sums(p); !why.empty()) return why;
   if (whole_tiles(p, tiles[2], false).tiles > 0x3fffffff || p.k / tile_k >= 0x3fffffff) return "the product has too many tiles";
   return why_no_sm90a();
 }

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "families.hpp"
+
 namespace sycl_mat {
 namespace {
 
 constexpr index_t counters_of_a_tile = 32;  // as in kernels/shared_parts.hpp
-
-index_t ceil_div(index_t a, index_t b) { return (a + b - 1) / b; }
 
 /// Parts that are added up one after the other: of more than 8, sums of neighbours are.
 double steps_of(double parts) { return parts <= 8 ? parts : 2 * std::ceil(std::sqrt(parts)) + 4; }

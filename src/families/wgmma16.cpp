@@ -43,7 +43,7 @@ bool is_long(const TileSchedule& s) {
 }
 
 std::string why_not(const Problem& p, const DeviceInfo& device) {
-  if (device.backend != "cuda" || device.architecture != "nvidia-sm90") return "it needs an NVIDIA device of compute capability 9.0";
+  if (compute_capability(device) != 90) return "it needs an NVIDIA device of compute capability 9.0";
   if (p.dtype != DType::float16 && p.dtype != DType::bfloat16) return "it multiplies float16 and bfloat16 only";
   if (p.precision == Precision::ieee) return "precision \"ieee\" asks for multiply-adds in float32";
   // The kernel counts tiles, and a block's stages of all its tiles, in 31 bits. Narrow products have twice as many tiles of 128×64.
