@@ -8,12 +8,19 @@
 #include "tiled_nvidia.hpp"
 
 namespace sycl_mat {
-namespace {
 
 index_t blocks_of(const Problem& p, const TileParams& t) {
   const index_t block_m = t.tile_m * t.batch_m, block_n = t.tile_n * t.batch_n;
-  return ((p.m + block_m - 1) / block_m) * ((p.n + block_n - 1) / block_n) * p.batch();
+  return ceil_div(p.m, block_m) * ceil_div(p.n, block_n) * p.batch();
 }
+
+int split_for(const Problem& p, const TileParams& t, index_t wanted) {
+  int split = 1;
+  while (blocks_of(p, t) * split * 2 <= wanted && p.k / (split * 2) >= 256 && split < 32) split *= 2;
+  return split;
+}
+
+namespace {
 
 /// What SPLIT = 2 deals out: the blocks that would not fill a last round of o.share groups, along k (kernels/tiled_shares.hpp).
 struct Shared {
@@ -23,18 +30,10 @@ Shared shared_of(const Problem& p, const TiledChoice& c, index_t blocks) {
   Shared s;
   if (c.options.share == 0 || blocks % c.options.share == 0) return s;
   s.blocks = blocks % c.options.share;
-  s.tiles = s.blocks * ((p.k + c.params.tile_k - 1) / c.params.tile_k);
+  s.tiles = s.blocks * ceil_div(p.k, c.params.tile_k);
   s.groups = std::min<index_t>(c.options.share, s.tiles);
   if (s.groups <= s.blocks || s.tiles > 0x7fffffff) return {};
   return s;
-}
-
-/// Groups that share a block along K where there are too few blocks to keep `wanted` groups busy: a power of two, each with at least
-/// 256 of K, since the partial sums have to be written and read again.
-int split_for(const Problem& p, const TileParams& t, index_t wanted) {
-  int split = 1;
-  while (blocks_of(p, t) * split * 2 <= wanted && p.k / (split * 2) >= 256 && split < 32) split *= 2;
-  return split;
 }
 
 // Intel GPUs. Nothing here spills: docs/intel-registers.md has what the compiler makes of each set, docs/kernels.md the model behind

@@ -87,9 +87,7 @@ double share_us(const Candidate& c, const Estimate& e, double processors) {
 
 TiledChoice on_float64(const Problem& p, const DeviceInfo& device, int chunk) {
   TiledChoice choice{{8, 16, 8, 8, 8, chunk}, {}};
-  const index_t blocks = ((p.m + 63) / 64) * ((p.n + 127) / 128) * p.batch();
-  int& split = choice.options.split_k;
-  while (blocks * split <= device.compute_units && p.k / (split * 2) >= 256 && split < 32) split *= 2;
+  choice.options.split_k = split_for(p, choice.params, 2 * device.compute_units);
   return choice;
 }
 
@@ -113,7 +111,7 @@ TiledChoice tiled_on_nvidia(const Problem& p, const DeviceInfo& device) {
     const double block_m = t.tile_m * t.batch_m, block_n = t.tile_n * t.batch_n;
     const double depth = std::ceil(double(p.k) / t.tile_k) * t.tile_k;
     Estimate e;
-    e.blocks = std::ceil(double(p.m) / block_m) * std::ceil(double(p.n) / block_n) * double(p.batch());
+    e.blocks = double(blocks_of(p, t));
     e.block_flops = 2 * block_m * block_n * depth;
     e.efficiency = (aligned ? 1 : c.unaligned) * c.layouts[2 * p.a.transposed + p.b.transposed];
     e.part_bytes = block_m * block_n * 4;

@@ -1,4 +1,4 @@
-// Which constants `tiled` runs with on an NVIDIA GPU.
+// Which constants `tiled` runs with on an NVIDIA GPU, and what the choice of constants asks of tiled.cpp.
 #pragma once
 
 #include "../params_tile.hpp"
@@ -6,6 +6,13 @@
 #include "sycl_mat/device.hpp"
 
 namespace sycl_mat {
+
+/// Blocks of D, all of the stack's.
+index_t blocks_of(const Problem& p, const TileParams& t);
+
+/// Groups that share a block along K where there are too few blocks to keep `wanted` groups busy: a power of two, each with at least
+/// 256 of K, since the partial sums have to be written and read again.
+int split_for(const Problem& p, const TileParams& t, index_t wanted);
 
 /// The defaults for a device with no record: what an estimate of the time, fitted to an H200 (sm_90), finds to be fastest.
 TiledChoice tiled_on_nvidia(const Problem& p, const DeviceInfo& device);
