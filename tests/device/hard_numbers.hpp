@@ -1,8 +1,11 @@
 // Float32 numbers that are hard to multiply by way of TF32: of which splitting into two parts loses something.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <bit>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <random>
@@ -53,6 +56,33 @@ inline constexpr std::pair<const char*, Kind> kinds[] = {
     {"wide", Kind::wide},         {"rows and columns scaled", Kind::scaled_rows_and_columns},
     {"k scaled", Kind::scaled_k}, {"cancelling", Kind::cancelling},
     {"small", Kind::small},       {"large", Kind::large}};
+
+/// Errors of both kernels' results relative to Σ|a·b|, of a sample of rows and columns; printed; the first kernel's are the smaller ones,
+/// except for sums so short that the planner leaves them to multiply-adds.
+inline void expect_smaller_errors(const Data& data, const std::vector<float> (&results)[2], const char* name, std::int64_t m,
+                                  std::int64_t n, std::int64_t k) {
+  double worst[2] = {}, squares[2] = {};
+  int count = 0;
+  for (std::int64_t i = 0; i < m; i += 3)
+    for (std::int64_t j = 0; j < n; j += 5, ++count) {
+      double exact = 0, magnitude = 0;
+      for (std::int64_t x = 0; x < k; ++x) {
+        const double p = double(data.a[std::size_t(i * k + x)]) * data.b[std::size_t(x * n + j)];
+        exact += p;
+        magnitude += std::fabs(p);
+      }
+      for (int which : {0, 1}) {
+        const double error = std::fabs(results[which][std::size_t(i * n + j)] - exact) / magnitude;
+        if (!(error <= worst[which])) worst[which] = error;
+        squares[which] += error * error;
+      }
+    }
+  std::printf("k %5lld %-24s largest error %.1e (multiply-adds %.1e), root mean square %.1e (%.1e)\n", static_cast<long long>(k), name,
+              worst[0], worst[1], std::sqrt(squares[0] / count), std::sqrt(squares[1] / count));
+  if (k < 256) return;
+  EXPECT_LE(worst[0], worst[1]) << name << " k " << k;
+  EXPECT_LE(squares[0], squares[1]) << name << " k " << k;
+}
 
 /// What TF32 cannot hold. The last ones have bits below 2⁻¹³⁶, which TF32's second part cannot hold.
 inline const float specials[] = {std::numeric_limits<float>::infinity(),

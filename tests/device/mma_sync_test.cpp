@@ -152,27 +152,8 @@ TEST_F(MmaSync, Float32ErrorsAreSmallerThanThoseOfMultiplyAdds) {
       test::Data data(kind, m, n, k, random_);
       std::vector<float> results[2] = {std::vector<float>(m * n), std::vector<float>(m * n)};
       const char* kernels[] = {"mma_sync", "tiled"};
-      double worst[2] = {}, squares[2] = {};
       for (int which : {0, 1}) multiply(kernels[which], data.a, data.b, results[which], {m, n, k});
-      for (index_t i = 0; i < m; i += 3)
-        for (index_t j = 0; j < n; j += 5) {
-          double exact = 0, magnitude = 0;
-          for (index_t x = 0; x < k; ++x) {
-            const double p = double(data.a[std::size_t(i * k + x)]) * data.b[std::size_t(x * n + j)];
-            exact += p;
-            magnitude += std::fabs(p);
-          }
-          for (int which : {0, 1}) {
-            const double error = std::fabs(results[which][std::size_t(i * n + j)] - exact) / magnitude;
-            if (!(error <= worst[which])) worst[which] = error;
-            squares[which] += error * error;
-          }
-        }
-      std::printf("k %5lld %-24s largest error %.1e (multiply-adds %.1e), root mean square %.1e (%.1e)\n", static_cast<long long>(k), name,
-                  worst[0], worst[1], std::sqrt(squares[0] / (86 * 77)), std::sqrt(squares[1] / (86 * 77)));
-      if (k < 256) continue;  // the planner leaves those to multiply-adds
-      EXPECT_LE(worst[0], worst[1]) << name << " k " << k;
-      EXPECT_LE(squares[0], squares[1]) << name << " k " << k;
+      test::expect_smaller_errors(data, results, name, m, n, k);
     }
 }
 
