@@ -38,20 +38,10 @@ bool supports(const DeviceInfo& info, MemoryKind kind) {
 
 const char* name_of(MemoryKind kind) { return kind == MemoryKind::device ? "device" : kind == MemoryKind::shared ? "shared" : "host"; }
 
-/// A host buffer for the way between strided device memory and anything else.
-class Buffer {
- public:
-  Buffer(Context::State& context, std::int64_t bytes)
-      : context_(context), data_(context.pool.take(static_cast<std::size_t>(bytes), sycl::usm::alloc::host)) {}
-  ~Buffer() { context_.pool.give_back(data_); }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  char* data() const { return static_cast<char*>(data_); }
-
- private:
-  Context::State& context_;
-  void* data_;
-};
+/// Host memory for the way between strided device memory and anything else.
+char* buffer(Borrowed& memory, std::int64_t bytes) {
+  return static_cast<char*>(memory.take(static_cast<std::size_t>(bytes), sycl::usm::alloc::host));
+}
 
 void move_bytes(Context::State& context, void* to, const void* from, std::int64_t bytes) {
   context.queue.memcpy(to, from, static_cast<std::size_t>(bytes));
@@ -69,11 +59,12 @@ void gather(Context::State& context, const MatrixView& dense, const MatrixView& 
     return context.wait();
   }
   const auto [begin, end] = bytes_of(src);
-  const Buffer span(context, end - begin);
-  move_bytes(context, span.data(), static_cast<const char*>(src.data) + begin, end - begin);
+  Borrowed memory(context.pool);
+  char* const span = buffer(memory, end - begin);
+  move_bytes(context, span, static_cast<const char*>(src.data) + begin, end - begin);
   context.wait();
   MatrixView on_host = src;
-  on_host.data = span.data() - begin;
+  on_host.data = span - begin;
   copy_strided(dense, on_host);
 }
 
@@ -85,14 +76,15 @@ void scatter(Context::State& context, const MatrixView& dst, const MatrixView& d
     return context.wait();
   }
   const auto [begin, end] = bytes_of(dst);  // what lies between the elements must stay as it is
-  const Buffer span(context, end - begin);
+  Borrowed memory(context.pool);
+  char* const span = buffer(memory, end - begin);
   char* on_device = static_cast<char*>(dst.data) + begin;
-  move_bytes(context, span.data(), on_device, end - begin);
+  move_bytes(context, span, on_device, end - begin);
   context.wait();
   MatrixView on_host = dst;
-  on_host.data = span.data() - begin;
+  on_host.data = span - begin;
   copy_strided(on_host, dense);
-  move_bytes(context, on_device, span.data(), end - begin);
+  move_bytes(context, on_device, span, end - begin);
   context.wait();
 }
 
@@ -174,8 +166,8 @@ void copy(Context::State& context, const MatrixView& dst, const MatrixView& src)
       if (from_host || to_host) context.wait();
       return;
     }
-    const Buffer buffer(context, dense_bytes(dst));
-    const MatrixView dense = dense_like(dst, buffer.data());
+    Borrowed memory(context.pool);
+    const MatrixView dense = dense_like(dst, buffer(memory, dense_bytes(dst)));
     gather(context, dense, src);
     scatter(context, dst, dense);
   } catch (const sycl::exception& e) {

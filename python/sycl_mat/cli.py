@@ -20,7 +20,7 @@ from . import _core, doctor
 from ._products import explain
 from .bench import dtype_from_name
 from .cli_bench import bench
-from .cli_tuned import printable
+from .cli_tuned import fail, printable
 from .errors import Error
 from .first_call import measure_first_calls
 from .shapes import check_dtype, check_layout
@@ -128,8 +128,7 @@ def explain_command(
             a, b, transpose_a=layout[:1] == "T", transpose_b=layout[1:] == "T", device=device, kernel=kernel, backend=backend
         )
     except Error as error:
-        console.print(f"[red]{escape(str(error))}[/red]", highlight=False)
-        raise typer.Exit(1) from None
+        raise fail(error) from None
     except (ValueError, MemoryError) as error:  # NumPy's: such operands cannot be made
         raise typer.BadParameter(f"operands of these sizes do not fit into memory ({error})") from None
     # Names in it come from drivers and from files of records.
