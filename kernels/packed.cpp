@@ -32,34 +32,66 @@ constexpr bool a_in_place = same_type && (!TRANS_A || A_DIRECT);
 constexpr bool a_by_columns = TRANS_A && a_in_place;
 constexpr bool b_in_place = same_type && !TRANS_B;  // panels can be read (or copied) row by row as they are
 
-/// R rows × V vectors over kc products. A's rows are lda apart, B's b_ld. COPY: B's panel is also written to `panel`.
-template <int R, int V, bool COPY>
-SYCL_MAT_INLINE void register_block(const acc_t* a, index lda, const acc_t* b, index b_ld, acc_t* panel, int kc, const Target& t, index i,
-                                    index j, int cols) {
-  vec sum[R][V];
-#pragma unroll
-  for (int r = 0; r < R; ++r)
-#pragma unroll
-    for (int v = 0; v < V; ++v) sum[r][v] = splat(0);
+/// Rows of B copied into a panel while a register block computes: one every `every` steps, so that memory keeps pace with multiply-adds.
+struct Copying {
+  const acc_t* from = nullptr;
+  index ld = 0;
+  acc_t* to = nullptr;
+  int rows = 0, every = 1;
+};
+/// How many such rows ahead of its use each is fetched. Rows may lie a power of two apart: more would push each other out of the first
+/// cache.
+constexpr int ahead = 6;
+
+template <int R, int V>
+struct Sums {
+  vec of[R][V];
+};
+
+/// `steps` products of R rows of A, lda apart, and V vectors of B's rows, b_ld apart. a and b are left behind the last one.
+template <int R, int V>
+SYCL_MAT_INLINE void add_products(Sums<R, V>& sum, const acc_t*& a, index lda, const acc_t*& b, index b_ld, int steps) {
 #pragma clang loop unroll(disable)
-  for (int k = 0; k < kc; ++k) {
+  for (; steps > 0; --steps) {
     vec row[V];
 #pragma unroll
     for (int v = 0; v < V; ++v) row[v] = load(b + v * WIDTH);
     b += b_ld;
-    if constexpr (COPY) {
-#pragma unroll
-      for (int v = 0; v < V; ++v) store(panel + v * WIDTH, row[v]);
-      panel += V * WIDTH;
-    }
 #pragma unroll
     for (int r = 0; r < R; ++r) {
       const vec x = splat(a[a_by_columns ? r : r * lda]);
 #pragma unroll
-      for (int v = 0; v < V; ++v) sum[r][v] = multiply_add(x, row[v], sum[r][v]);
+      for (int v = 0; v < V; ++v) sum.of[r][v] = multiply_add(x, row[v], sum.of[r][v]);
     }
     a += a_by_columns ? lda : 1;
   }
+}
+
+/// R rows × V vectors over kc products. A's rows are lda apart, B's b_ld. COPY: another panel of B is packed meanwhile.
+template <int R, int V, bool COPY>
+SYCL_MAT_INLINE void register_block(const acc_t* a, index lda, const acc_t* b, index b_ld, int kc, const Target& t, index i, index j,
+                                    int cols, Copying copy = {}) {
+  Sums<R, V> sum;
+#pragma unroll
+  for (int r = 0; r < R; ++r)
+#pragma unroll
+    for (int v = 0; v < V; ++v) sum.of[r][v] = splat(0);
+  if constexpr (COPY) {
+#pragma clang loop unroll(disable)
+    for (; copy.rows > 0; --copy.rows) {
+#pragma unroll
+      for (int v = 0; v < V; ++v) store(copy.to + v * WIDTH, load(copy.from + v * WIDTH));
+#pragma unroll
+      for (int v = 0; v < V; ++v) fetch(copy.from + ahead * copy.ld + v * WIDTH);
+      fetch(copy.from + ahead * copy.ld + V * WIDTH - 1);  // rows need not begin at a cache line
+      copy.from += copy.ld;
+      copy.to += V * WIDTH;
+      const int steps = copy.every < kc ? copy.every : kc;
+      add_products(sum, a, lda, b, b_ld, steps);
+      kc -= steps;
+    }
+  }
+  add_products(sum, a, lda, b, b_ld, kc);
   if (t.direct && cols == V * WIDTH) {
     acc_t* s = t.at(i, j);
     const vec alpha = splat(t.alpha);
@@ -68,12 +100,12 @@ SYCL_MAT_INLINE void register_block(const acc_t* a, index lda, const acc_t* b, i
       for (int r = 0; r < R; ++r)
 #pragma unroll
         for (int v = 0; v < V; ++v)
-          store(s + r * t.sums_ld + v * WIDTH, multiply_add(alpha, sum[r][v], load(s + r * t.sums_ld + v * WIDTH)));
+          store(s + r * t.sums_ld + v * WIDTH, multiply_add(alpha, sum.of[r][v], load(s + r * t.sums_ld + v * WIDTH)));
     } else {
 #pragma unroll
       for (int r = 0; r < R; ++r)
 #pragma unroll
-        for (int v = 0; v < V; ++v) store(s + r * t.sums_ld + v * WIDTH, alpha * sum[r][v]);
+        for (int v = 0; v < V; ++v) store(s + r * t.sums_ld + v * WIDTH, alpha * sum.of[r][v]);
     }
     return;
   }
@@ -81,7 +113,7 @@ SYCL_MAT_INLINE void register_block(const acc_t* a, index lda, const acc_t* b, i
 #pragma unroll
   for (int r = 0; r < R; ++r)
 #pragma unroll
-    for (int v = 0; v < V; ++v) store(buffer + (r * V + v) * WIDTH, sum[r][v]);
+    for (int v = 0; v < V; ++v) store(buffer + (r * V + v) * WIDTH, sum.of[r][v]);
   write_back(buffer, V * WIDTH, t, i, j, R, cols);
 }
 
@@ -105,7 +137,10 @@ SYCL_MAT_CALL void pack_panel(const in_t* b, index ldb, acc_t* panel, int kc, in
 #pragma clang loop unroll(disable)
     for (int k = 0; k < kc; ++k) {
 #pragma clang loop unroll(disable)
-      for (int v = 0; v < whole; v += WIDTH) store(panel + v, load_wide(b + v));
+      for (int v = 0; v < whole; v += WIDTH) {
+        fetch(b + ahead * ldb + v);
+        store(panel + v, load_wide(b + v));
+      }
       if (cols < width) {
         if (rest) store(panel + whole, load_wide_some(b + whole, rest));
 #pragma clang loop unroll(disable)
@@ -117,17 +152,12 @@ SYCL_MAT_CALL void pack_panel(const in_t* b, index ldb, acc_t* panel, int kc, in
   }
 }
 
-/// R rows of A against all of a block's columns. `ready`: whole panels were packed before.
+/// R rows of A against a block's columns from j on, a whole number of panels. `ready`: whole panels were packed before.
 template <int R>
-SYCL_MAT_CALL void row_panel(const acc_t* a, index lda, const in_t* b, index ldb, acc_t* packed, int kc, int nc, bool ready,
+SYCL_MAT_CALL void row_panel(const acc_t* a, index lda, const in_t* b, index ldb, acc_t* packed, int kc, int j, int nc, bool ready,
                              const Target& t, index i, index j0) {
   // Every shape of register block appears once: each is a twentieth of the time that the driver needs to build the program.
   const bool packed_before = !b_in_place || (PACK != 0 && ready);
-  int j = 0;
-  if constexpr (b_in_place && PACK == 2 && R >= MR - 1)
-    if (!ready)
-      for (; j + NR <= nc; j += NR)
-        register_block<R, NV, true>(a, lda, reinterpret_cast<const acc_t*>(b) + j, ldb, packed + index(j) * kc, kc, t, i, j0 + j, NR);
   const acc_t* panel = packed + index(j) * kc;
   int width = NR, cols = NR;
   for (; j < nc; j += NR, panel += index(NR) * kc) {
@@ -143,28 +173,76 @@ SYCL_MAT_CALL void row_panel(const acc_t* a, index lda, const in_t* b, index ldb
     } else if (!b_in_place && PACK == 2 && !ready) {
       pack_panel(b + (TRANS_B ? j * ldb : j), ldb, packed + index(j) * kc, kc, NR);
     }
-    register_block<R, NV, false>(a, lda, from, b_ld, nullptr, kc, t, i, j0 + j, cols);
+    register_block<R, NV, false>(a, lda, from, b_ld, kc, t, i, j0 + j, cols);
   }
   if (width == NR) return;
   // What is left are at most three vectors: two, one, or both.
   int done = 0;
   if constexpr (NV > 2)
     if (width >= 2 * WIDTH) {
-      register_block<R, 2, false>(a, lda, panel, width, nullptr, kc, t, i, j0 + j, min(cols, 2 * WIDTH));
+      register_block<R, 2, false>(a, lda, panel, width, kc, t, i, j0 + j, min(cols, 2 * WIDTH));
       done = 2 * WIDTH;
     }
   if constexpr (NV > 1)
-    if (done < width) register_block<R, 1, false>(a, lda, panel + done, width, nullptr, kc, t, i, j0 + j + done, cols - done);
+    if (done < width) register_block<R, 1, false>(a, lda, panel + done, width, kc, t, i, j0 + j + done, cols - done);
 }
 
 template <int R>
-SYCL_MAT_INLINE void rows(int r, const acc_t* a, index lda, const in_t* b, index ldb, acc_t* packed, int kc, int nc, bool ready,
-                          const Target& t, index i, index j) {
+SYCL_MAT_INLINE void rows(int r, const acc_t* a, index lda, const in_t* b, index ldb, acc_t* packed, int kc, int j, int nc, bool ready,
+                          const Target& t, index i, index j0) {
   if constexpr (R > 0) {
     if (r == R)
-      row_panel<R>(a, lda, b, ldb, packed, kc, nc, ready, t, i, j);
+      row_panel<R>(a, lda, b, ldb, packed, kc, j, nc, ready, t, i, j0);
     else
-      rows<R - 1>(r, a, lda, b, ldb, packed, kc, nc, ready, t, i, j);
+      rows<R - 1>(r, a, lda, b, ldb, packed, kc, j, nc, ready, t, i, j0);
+  }
+}
+
+/// Row panels that pack B together: so many times faster than a register block reads B in place it may come from memory.
+constexpr int packing_panels = 8;
+
+/// The first row panels of a block, which pack B meanwhile: each panel of columns is met by all of them, and each of them copies its part
+/// of the next one. Row panel p of `panels` has the rows from m·p / panels on, one less than MR at least; `count` of them are computed.
+SYCL_MAT_CALL void packing_row_panels(const acc_t* a, index lda, const in_t* b, index ldb, acc_t* packed, int kc, int nc, index m,
+                                      index panels, int count, const Target& t, index i0, index j0) {
+  const acc_t* in_place = reinterpret_cast<const acc_t*>(b);
+  const int whole = nc / NR * NR;
+  if (whole > 0) pack_panel(b, ldb, packed, kc, NR);
+  for (int j = 0; j < whole; j += NR) {
+    const acc_t* panel = packed + index(j) * kc;
+    for (int p = 0; p < count; ++p) {
+      const index i = m * p / panels;
+      const bool high = m * (p + 1) / panels - i == MR;
+      Copying copy;
+      if (j + NR < whole) {
+        const int k = kc * p / count;
+        copy = {in_place + k * ldb + j + NR, ldb, packed + index(j + NR) * kc + k * NR, kc * (p + 1) / count - k, count};
+      }
+      if (high)
+        register_block<MR, NV, true>(a + (a_by_columns ? i : i * lda), lda, panel, NR, kc, t, i0 + i, j0 + j, NR, copy);
+      else if constexpr (MR > 1)
+        register_block<MR - 1, NV, true>(a + (a_by_columns ? i : i * lda), lda, panel, NR, kc, t, i0 + i, j0 + j, NR, copy);
+    }
+  }
+}
+
+/// m rows of A from `a` on, D's from i0 on, against a block of B, in row panels as even as possible: 13 rows are 5 + 4 + 4. `ready`: B's
+/// whole panels are packed; left true where they are now.
+SYCL_MAT_INLINE void row_panels(const acc_t* a, index lda, const in_t* b, index ldb, acc_t* packed, int kc, int nc, bool& ready,
+                                const Target& t, index m, index i0, index j0) {
+  const index panels = (m + MR - 1) / MR;
+  index met = 0;  // row panels that have met B's whole panels
+  if constexpr (b_in_place && PACK == 2)
+    if (!ready && m / panels >= MR - 1) {
+      met = min(panels, packing_panels);
+      packing_row_panels(a, lda, b, ldb, packed, kc, nc, m, panels, int(met), t, i0, j0);
+      ready = true;
+    }
+  for (index p = 0; p < panels; ++p) {
+    const index i = m * p / panels;
+    const int r = int(m * (p + 1) / panels - i);
+    rows<MR>(r, a + (a_by_columns ? i : i * lda), lda, b, ldb, packed, kc, p < met ? nc / NR * NR : 0, nc, ready, t, i0 + i, j0);
+    ready = PACK != 0 && (ready || !b_in_place);
   }
 }
 
@@ -219,24 +297,13 @@ SYCL_MAT_INLINE void compute(const Matrices& x, const Args& g, Target& t, acc_t*
         if (whole < nc) pack_panel(b + (TRANS_B ? whole * g.ldb : whole), g.ldb, packed + index(whole) * kc, kc, nc - whole);
         bool ready = PACK == 1;
         if constexpr (a_in_place) {
-          // As even row panels as possible: 13 rows are 5 + 4 + 4.
-          const index m = ic1 - ic, panels = (m + MR - 1) / MR;
-          for (index p = 0; p < panels; ++p) {
-            const index i = ic + m * p / panels;
-            const int r = int(ic + m * (p + 1) / panels - i);
-            rows<MR>(r, reinterpret_cast<const acc_t*>(x.a) + at_a(g, i, pc), g.lda, b, g.ldb, packed, kc, nc, ready, t, i, jc);
-            ready = PACK != 0 && (ready || (PACK == 2 && r >= MR - 1));
-          }
+          row_panels(reinterpret_cast<const acc_t*>(x.a) + at_a(g, ic, pc), g.lda, b, g.ldb, packed, kc, nc, ready, t, ic1 - ic, ic, jc);
         } else {
           const index a_ld = (k1 - k0 < KC ? k1 - k0 : KC) + packed_a_pad;
           for (index ia = ic; ia < ic1; ia += packed_a_rows) {
-            const int m = int(min(packed_a_rows, ic1 - ia)), panels = (m + MR - 1) / MR;
+            const int m = int(min(packed_a_rows, ic1 - ia));
             pack_rows(x.a + at_a(g, ia, pc), g.lda, m, kc, a_rows, a_ld);
-            for (int p = 0; p < panels; ++p) {
-              const int r0 = m * p / panels, r = m * (p + 1) / panels - r0;
-              rows<MR>(r, a_rows + r0 * a_ld, a_ld, b, g.ldb, packed, kc, nc, ready, t, ia + r0, jc);
-              ready = PACK != 0 && (ready || !b_in_place || (PACK == 2 && r >= MR - 1));
-            }
+            row_panels(a_rows, a_ld, b, g.ldb, packed, kc, nc, ready, t, m, ia, jc);
           }
         }
       }

@@ -16,7 +16,6 @@
 // constants: begin
 constexpr int SIDE = 0;
 constexpr int FEW = 1;
-constexpr int PREFETCH = 0;  // 1: the processor is an x86 one, whose instruction for it is known here
 // constants: end
 
 namespace sycl_mat {
@@ -33,13 +32,6 @@ constexpr int VECTORS = FEW <= 2 ? 4 : 2;
 constexpr int DEPTH = FEW <= 2 ? 8 : 16;
 // How many such blocks of a row ahead of its use it is fetched: the hardware's prefetchers begin anew at every page.
 constexpr int AHEAD = FEW <= 2 ? 1 : 2;
-
-SYCL_MAT_INLINE void fetch(const in_t* from) {
-#if !defined(__NVPTX__) && !defined(SYCL_MAT_STANDARD_SYCL)
-  // (__builtin_prefetch becomes a call into the driver.)
-  if constexpr (PREFETCH != 0) __asm__ volatile("prefetcht0 (%0)" : : "r"(from));
-#endif
-}
 
 struct Few {
   const acc_t* x;  ///< FEW vectors, each contiguous

@@ -4,7 +4,8 @@
 #include "device.hpp"
 
 // constants: begin
-constexpr int WIDTH = 16;  // accumulators in the processor's native vector
+constexpr int WIDTH = 16;    // accumulators in the processor's native vector
+constexpr int PREFETCH = 0;  // 1: the processor is an x86 one, whose instruction for it is known here
 // constants: end
 
 namespace sycl_mat {
@@ -132,6 +133,14 @@ SYCL_MAT_INLINE acc_t sum_of_lanes(vec x) {
 #pragma unroll
     for (int l = 0; l < h; ++l) buffer[l] += buffer[l + h];
   return buffer[0];
+}
+
+/// Asks for the cache line at an address, which may lie outside of the arrays.
+SYCL_MAT_INLINE void fetch(const void* from) {
+#if !defined(__NVPTX__) && !defined(SYCL_MAT_STANDARD_SYCL)
+  // (__builtin_prefetch becomes a call into the driver.)
+  if constexpr (PREFETCH != 0) __asm__ volatile("prefetcht0 (%0)" : : "r"(from));
+#endif
 }
 
 // ---- transpose -----------------------------------------------------------------------------------------------------------------

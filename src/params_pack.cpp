@@ -95,9 +95,9 @@ PackParams default_pack_params(const Problem& problem, const DeviceInfo& device)
   if (problem.k <= 16 && vector_registers(device) == 32) p.mr = 8, p.nv = 1;
   const int columns = p.nv * vector_elements(device, accumulator);
   // kc: A's row panel (mr × kc) is read again for every panel of B, from the first cache as far as B and D, streaming past, leave it
-  // there: three quarters of it. Every block of K costs each result a visit, hence long ones; beyond 768 nothing more was won.
+  // there. Every block of K costs each result a visit, hence long ones; beyond 1024 nothing more was won.
   // A multiple of 64 keeps the packed panels on whole cache lines.
-  p.kc = static_cast<int>(std::clamp<std::int64_t>(l1 * 3 / 4 / (p.mr * size) / 64 * 64, 128, 768));
+  p.kc = static_cast<int>(std::clamp<std::int64_t>(l1 / (p.mr * size) / 64 * 64, 128, 1024));
   // nc: B's block (kc × nc) is read again for every row panel (a micro-kernel of mr rows needs one vector of B for mr products).
   p.nc =
       static_cast<int>(std::clamp<std::int64_t>(room_for_b(device) / (p.kc * size) / columns * columns, columns, 2048 / columns * columns));

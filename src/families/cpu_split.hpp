@@ -5,6 +5,13 @@
 
 namespace sycl_mat {
 
+/// Whether kernels are built for an x86 processor, whose instruction for fetching a cache line ahead they know.
+#if defined(__x86_64__) || defined(_M_X64)
+constexpr int x86 = 1;
+#else
+constexpr int x86 = 0;
+#endif
+
 struct CpuSplit {
   index_t m = 1, n = 1, k = 1;  ///< parts along each size
   index_t groups = 1;           ///< work-groups that share batch·m·n·k parts

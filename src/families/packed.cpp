@@ -45,6 +45,7 @@ Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, cons
   out.params = c;
   out.constants = common_constants(p);
   for (const auto& [name, value] : Constants{{"WIDTH", width},
+                                             {"PREFETCH", x86},
                                              {"MR", c.mr},
                                              {"NV", c.nv},
                                              {"KC", c.kc},

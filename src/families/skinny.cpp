@@ -11,12 +11,6 @@
 namespace sycl_mat {
 namespace {
 
-#if defined(__x86_64__) || defined(_M_X64)
-constexpr int x86 = 1;
-#else
-constexpr int x86 = 0;
-#endif
-
 std::string why_not(const Problem& p, const DeviceInfo& device) {
   if (!device.is_cpu()) return "skinny reads at the speed of a processor's caches: a CPU device is needed";
   if (p.precision == Precision::tf32) return "processors have no TF32 units";
