@@ -7,9 +7,10 @@
 // A kernel is "cublas", "auto" (the planner's choice), a name, or "tiled/8,16,8,16,8,4/split_k=2,swizzle=8" with its constants. A layout is
 // two letters, N or T: how A and B are stored. Before each figure the device rests for --pause milliseconds: it lowers its clock while it
 // is hot, and no kernel shall pay for the one before. --check prints the largest error of sampled results, relative to Σ|a·b|: of 16-bit
-// types mostly what rounding the result costs. Types are float32, float16 and bfloat16, which cuBLAS sums in float32, too.
+// types mostly what rounding the result costs. Types are float64, float32, float16 and bfloat16; the last two cuBLAS sums in float32, too.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -72,18 +73,22 @@ struct Cublas {
   }
   /// Row-major C = A·B is column-major Cᵀ = Bᵀ·Aᵀ.
   void run(const Shape& s, DType type, const void* a, const void* b, void* d) const {
-    const float one = 1, zero = 0;
-    const int cuda_type = type == DType::float16 ? 2 : type == DType::bfloat16 ? 14 : 0;
-    constexpr int compute_float32 = 68, default_algorithm = -1;
-    const int status = gemm(handle, s.trans_b, s.trans_a, int(s.n), int(s.m), int(s.k), &one, b, cuda_type, int(s.trans_b ? s.k : s.n),
-                            s.k * s.n, a, cuda_type, int(s.trans_a ? s.m : s.k), s.m * s.k, &zero, d, cuda_type, int(s.n), s.m * s.n,
-                            int(s.batch), compute_float32, default_algorithm);
+    const float ones[] = {1, 0};
+    const double wide_ones[] = {1, 0};
+    const bool wide = type == DType::float64;
+    const void *one = wide ? static_cast<const void*>(wide_ones) : ones, *zero = wide ? static_cast<const void*>(wide_ones + 1) : ones + 1;
+    const int cuda_type = wide ? 1 : type == DType::float16 ? 2 : type == DType::bfloat16 ? 14 : 0;
+    const int sums = wide ? 70 : 68;  // CUBLAS_COMPUTE_64F, …_32F
+    constexpr int default_algorithm = -1;
+    const int status = gemm(handle, s.trans_b, s.trans_a, int(s.n), int(s.m), int(s.k), one, b, cuda_type, int(s.trans_b ? s.k : s.n),
+                            s.k * s.n, a, cuda_type, int(s.trans_a ? s.m : s.k), s.m * s.k, zero, d, cuda_type, int(s.n), s.m * s.n,
+                            int(s.batch), sums, default_algorithm);
     if (status != 0) throw Error("cublasGemmStridedBatchedEx: " + std::to_string(status));
   }
 };
 
 DType parse_type(const std::string& text) {
-  for (const DType type : {DType::float32, DType::float16, DType::bfloat16})
+  for (const DType type : {DType::float64, DType::float32, DType::float16, DType::bfloat16})
     if (text == name_of(type)) return type;
   throw InputError("not a type that can be measured here: " + text);
 }
@@ -92,7 +97,8 @@ DType parse_type(const std::string& text) {
 std::vector<char> elements_of(std::vector<float>& numbers, DType type) {
   std::vector<char> elements(numbers.size() * std::size_t(size_of(type)));
   if (type == DType::float32) std::memcpy(elements.data(), numbers.data(), elements.size());
-  for (std::size_t i = 0; type != DType::float32 && i < numbers.size(); ++i) {
+  if (type == DType::float64) std::copy(numbers.begin(), numbers.end(), reinterpret_cast<double*>(elements.data()));
+  for (std::size_t i = 0; size_of(type) == 2 && i < numbers.size(); ++i) {
     std::uint16_t bits;
     if (type == DType::float16) {
       const auto narrow = to_float16(numbers[i]);
@@ -105,7 +111,12 @@ std::vector<char> elements_of(std::vector<float>& numbers, DType type) {
   }
   return elements;
 }
-float number_at(const std::vector<char>& elements, std::size_t i, DType type) {
+double number_at(const std::vector<char>& elements, std::size_t i, DType type) {
+  if (type == DType::float64) {
+    double x;
+    std::memcpy(&x, elements.data() + i * 8, 8);
+    return x;
+  }
   if (type == DType::float32) {
     float x;
     std::memcpy(&x, elements.data() + i * 4, 4);

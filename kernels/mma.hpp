@@ -1,7 +1,7 @@
 // The tensor units of NVIDIA devices from compute capability 8.0 on: products of one warp (mma.sync), and what feeds them.
 //
 // One instruction multiplies 16×(two chunks of 16 bytes) by (the same)×8: a word of a chunk is a TF32 number, or two 16-bit numbers that
-// follow one another along k. Lane l of the warp (g = l / 4, t = l % 4) holds
+// follow one another along k (float64: below). Lane l of the warp (g = l / 4, t = l % 4) holds
 //   of the left block, left[0] row g and left[1] row g + 8, word t of the first chunk; left[2], left[3] the same of the second one,
 //   of the right block, word t of column g of either chunk,
 //   of the sums, columns 2t and 2t + 1: sums[0], sums[1] of row g, sums[2], sums[3] of row g + 8.
@@ -26,6 +26,30 @@ SYCL_MAT_INLINE void mma(float (&sums)[4], const unsigned (&left)[4], unsigned r
     MMA("m16n8k16.row.col.f32.bf16.bf16.f32", c0, c1, c2, c3);
   } else {
     MMA("m16n8k8.row.col.f32.tf32.tf32.f32", c0, c1, c2, c3);
+  }
+}
+
+/// sums += left · right of float64 numbers, rounded as multiply-adds are: 16×8 by 8×8. A lane holds two numbers along k, t and t + 4, of
+/// row g (left[0]) and row g + 8 (left[1]), and of column g (right); sums as above.
+SYCL_MAT_INLINE void mma(double (&sums)[4], const unsigned (&left)[2][4], const unsigned (&right)[4]) {
+  double upper[2], lower[2], r[2];
+  __builtin_memcpy(upper, left[0], sizeof(upper));
+  __builtin_memcpy(lower, left[1], sizeof(lower));
+  __builtin_memcpy(r, right, sizeof(r));
+  if constexpr (LARGE_FLOAT64) {
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+d"(sums[0]), "+d"(sums[1]), "+d"(sums[2]), "+d"(sums[3])
+                 : "d"(upper[0]), "d"(lower[0]), "d"(upper[1]), "d"(lower[1]), "d"(r[0]), "d"(r[1]));
+  } else {
+#pragma unroll
+    for (int k = 0; k < 2; ++k) {
+      asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
+                   : "+d"(sums[0]), "+d"(sums[1])
+                   : "d"(upper[k]), "d"(r[k]));
+      asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
+                   : "+d"(sums[2]), "+d"(sums[3])
+                   : "d"(lower[k]), "d"(r[k]));
+    }
   }
 }
 
@@ -57,13 +81,13 @@ SYCL_MAT_INLINE void store_words(unsigned to, const unsigned (&words)[4]) {
   asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(to), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3]) : "memory");
 }
 
-/// The first `present` of 4 or 16 bytes, the others zeros.
+/// The first `present` of 4, 8 or 16 bytes, the others zeros.
 template <int bytes>
 SYCL_MAT_INLINE void copy_part(unsigned to, const void* from, int present) {
   if constexpr (bytes == 16) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(present) : "memory");
   } else {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(present) : "memory");
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(to), "l"(from), "r"(present), "n"(bytes) : "memory");
   }
 }
 template <int bytes>
@@ -73,6 +97,15 @@ SYCL_MAT_INLINE void copy_all(unsigned to, const void* from) {
   } else {
     copy_4(to, from);
   }
+}
+/// As for floats in ptx.hpp.
+inline Vector<double, 4> load_from_others(const double* from) {
+  double x, y, z, w;
+  asm volatile("ld.global.cg.v2.f64 {%0, %1}, [%4]; ld.global.cg.v2.f64 {%2, %3}, [%4 + 16];"
+               : "=&d"(x), "=&d"(y), "=d"(z), "=d"(w)
+               : "l"(from)
+               : "memory");
+  return {x, y, z, w};
 }
 /// This thread's copies up to here form a group; waits until at most `count` of its groups are under way.
 SYCL_MAT_INLINE void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }

@@ -1,4 +1,4 @@
-// mma_sync: float32, float16 and bfloat16 on the tensor units of NVIDIA devices from compute capability 8.0 on.
+// mma_sync: float64, float32, float16 and bfloat16 on the tensor units of NVIDIA devices from compute capability 8.0 on.
 //
 //         N →  WARPS_N · MMA_N · 8             A block computes one tile of D. Its warps copy pages of A and B, 64 bytes deep, as they
 //        ┌───────────┬───────────┐             are into local memory (cp.async), STAGES - 1 of them ahead, and read each page once: every
@@ -7,8 +7,8 @@
 //        │  warp 2   │  warp 3   │             Where there are too few tiles for the device, split_k blocks share one along k.
 //        └───────────┴───────────┘
 //
-// The tensor units' own sums round worse than float32. So the terms of one page (16 of float32, 32 of the others) are summed
-// there, in fresh accumulators, and those results are added up in float32 registers.
+// The tensor units' own float32 sums round worse than float32. So the terms of one page (16 of float32, 32 of 16-bit numbers) are summed
+// there, in fresh accumulators, and those results are added up in float32 registers. Float64 they multiply and add as IEEE says.
 //
 // float32: the units multiply TF32 numbers (11 bits of mantissa). A float32 is the sum of two of them, x = big + small, so
 //   A·B ≈ small(A)·big(B) + big(A)·small(B) + big(A)·big(B)
@@ -21,10 +21,11 @@
 // constants: begin
 constexpr int WARPS_M = 2;
 constexpr int WARPS_N = 2;
-constexpr int MMA_M = 4;   // blocks of 16 rows a warp computes: 2 or 4
-constexpr int MMA_N = 8;   // blocks of 8 columns: 4 or 8
-constexpr int STAGES = 3;  // pages in local memory
-constexpr int BLOCKS = 2;  // that shall fit into the registers of one multiprocessor
+constexpr int MMA_M = 4;          // blocks of 16 rows a warp computes: 2 or 4
+constexpr int MMA_N = 8;          // blocks of 8 columns: 4 or 8
+constexpr int STAGES = 3;         // pages in local memory
+constexpr int BLOCKS = 2;         // that shall fit into the registers of one multiprocessor
+constexpr int LARGE_FLOAT64 = 0;  // 1: with the float64 instructions of compute capability 9.0, four times the size of those before
 // constants: end
 
 #define INLINE __attribute__((always_inline)) inline
@@ -46,15 +47,16 @@ constexpr int page_bytes = OperandA::page_bytes + OperandB::page_bytes;
 
 // The sums go to D by way of local memory, 16 rows of a warp at a time: neighbouring lanes then write neighbours.
 constexpr int warp_cols = MMA_N * 8;
-constexpr int run = !TRANS_B && ELEMENT == 0 ? 4 : 2;              // neighbouring columns that a lane holds
-constexpr int pitch = warp_cols + (run == 4 ? 4 : 8);              // floats from a row to the next: stores without bank conflicts
-constexpr int staging_bytes = WARPS_M * WARPS_N * 16 * pitch * 4;  // in the pages' place
+constexpr bool across = !TRANS_B && element_bytes >= 4;    // neighbouring columns that a lane holds lie in neighbouring blocks
+constexpr int run = across && element_bytes == 4 ? 4 : 2;  // so many
+constexpr int pitch = warp_cols + (across ? run : 8);      // numbers from a row to the next: stores without bank conflicts
+constexpr int staging_bytes = WARPS_M * WARPS_N * 16 * pitch * int(sizeof(acc_t));  // in the pages' place
 struct alignas(128) Pages {
   char bytes[STAGES * page_bytes > staging_bytes ? STAGES * page_bytes : staging_bytes];
 };
 static local_memory_of<Pages> local_pages;
 
-using Sums = float[MMA_M][MMA_N][4];
+using Sums = acc_t[MMA_M][MMA_N][4];
 
 /// What a block computes: stages begin … end - 1 of a tile. split_k blocks share one, split_n stages each, the last of them fewer.
 struct Block {
@@ -116,7 +118,20 @@ INLINE void read_first(Operands& first, unsigned a, unsigned b) {
   OperandA::read_left(a, 0, first.left);
 }
 
-/// sums += the products of one page. With `ahead`, its first operands have been read.
+/// sums += the products of one page, in float64. Its first operands have been read.
+template <class Wide>
+INLINE void multiply_wide(Wide& sums, Operands& of, unsigned a) {
+#pragma unroll
+  for (int i = 0; i < MMA_M; ++i) {
+    unsigned left[2][4];
+    __builtin_memcpy(left, of.left, sizeof(left));
+    if (i + 1 < MMA_M) OperandA::read_left(a, i + 1, of.left);
+#pragma unroll
+    for (int j = 0; j < MMA_N; ++j) mma(sums[i][j], left, of.right[j]);
+  }
+}
+
+/// The same of the other types. With `ahead`, its first operands have been read.
 INLINE void multiply(Sums& sums, Operands& of, unsigned a, unsigned b, unsigned& lost) {
   float least = 1;
   unsigned right_small[MMA_N][4];
@@ -159,19 +174,19 @@ INLINE void multiply(Sums& sums, Operands& of, unsigned a, unsigned b, unsigned&
     if (least < keeps_all_bits) lost |= look_at<OperandA>(a, 2 * MMA_M) | look_at<OperandB>(b, MMA_N);
 }
 
-/// Leaves the sums in scratch: g.scratch_stride floats in arrivals at each tile, then the parts. True for the block that arrives last,
+/// Leaves the sums in scratch: g.scratch_stride numbers in arrivals at each tile, then the parts. True for the block that arrives last,
 /// which then holds the sum of all parts, added up in the order of k.
 INLINE bool combine(Sums& sums, const Args& g, void* scratch, const Block& block) {
   const int parts = int(g.split_k);
   constexpr index part_size = TILE_ROWS * tile_cols;
-  float* first = static_cast<float*>(scratch) + g.scratch_stride + index(block.tile) * parts * part_size + thread_id() * 4;
-  float* mine = first + block.part * part_size;
+  acc_t* first = static_cast<acc_t*>(scratch) + g.scratch_stride + index(block.tile) * parts * part_size + thread_id() * 4;
+  acc_t* mine = first + block.part * part_size;
 #pragma unroll
   for (int i = 0; i < MMA_M; ++i)
 #pragma unroll
     for (int j = 0; j < MMA_N; ++j)
-      *reinterpret_cast<Vector<float, 4>*>(mine + (i * MMA_N + j) * threads * 4) =
-          Vector<float, 4>{sums[i][j][0], sums[i][j][1], sums[i][j][2], sums[i][j][3]};
+      *reinterpret_cast<Vector<acc_t, 4>*>(mine + (i * MMA_N + j) * threads * 4) =
+          Vector<acc_t, 4>{sums[i][j][0], sums[i][j][1], sums[i][j][2], sums[i][j][3]};
   block_barrier();
   int* counter = static_cast<int*>(scratch) + block.tile;
   bool is_last = false;
@@ -185,7 +200,7 @@ INLINE bool combine(Sums& sums, const Args& g, void* scratch, const Block& block
 #pragma unroll
       for (int e = 0; e < 4; ++e) sums[i][j][e] = 0;
   for (int p = 0; p < parts; ++p) {
-    const float* from = first + p * part_size;
+    const acc_t* from = first + p * part_size;
 #pragma unroll
     for (int i = 0; i < MMA_M; ++i)
 #pragma unroll
@@ -229,49 +244,51 @@ INLINE void compute_again(const Block& block, const Args& g, const acc_t* bias) 
 }
 
 INLINE void write(const Sums& sums, const Block& block, const Args& g, const acc_t* bias) {
-  constexpr int lanes = warp_cols / 4;  // of a row
+  constexpr int each = 16 / int(sizeof(acc_t)), lanes = warp_cols / each;  // columns that a lane writes, and lanes a row
   const int lane = lane_id(), group = lane / 4, t = lane % 4, warp = fresh_thread_id() / 32;
-  const unsigned staging = local_address(contents(local_pages).bytes) + warp * 16 * pitch * 4;
+  const unsigned staging = local_address(contents(local_pages).bytes) + warp * 16 * pitch * int(sizeof(acc_t));
   const Matrices& of = block.of;
   const index row = block.at.row + warp / WARPS_N * MMA_M * 16, col = block.at.col + warp % WARPS_N * warp_cols;
   const index places = reinterpret_cast<index>(of.d) | g.ldd * index(sizeof(out_t));
-  const bool vectors = places % (4 * sizeof(out_t)) == 0;
+  const bool vectors = places % (each * sizeof(out_t)) == 0;
 #pragma unroll
   for (int i = 0; i < MMA_M; ++i) {
 #pragma unroll
     for (int h = 0; h < 2; ++h)
 #pragma unroll
-      for (int j = 0; j < MMA_N; j += run == 4 ? 4 : 1)
+      for (int j = 0; j < MMA_N; j += across ? run : 1)
 #pragma unroll
-        for (int e = 0; e < 2; e += run == 4 ? 1 : 2) {
-          unsigned values[run];  // two columns of one block, or one of each of four
+        for (int e = 0; e < 2; e += across ? 1 : 2) {
+          acc_t values[run];  // two columns of one block, or one of each of some
 #pragma unroll
-          for (int x = 0; x < run; ++x)
-            values[x] = __builtin_bit_cast(unsigned, run == 4 ? sums[i][j + x][2 * h + e] : sums[i][j][2 * h + x]);
-          store_words(staging + ((h * 8 + group) * pitch + OperandB::outer_of(j, 2 * t + e)) * 4, values);
+          for (int x = 0; x < run; ++x) values[x] = across ? sums[i][j + x][2 * h + e] : sums[i][j][2 * h + x];
+          unsigned words[sizeof(values) / 4];
+          __builtin_memcpy(words, values, sizeof(values));
+          store_words(staging + ((h * 8 + group) * pitch + OperandB::outer_of(j, 2 * t + e)) * int(sizeof(acc_t)), words);
         }
     warp_barrier();
     for (int r = lane / lanes; r < 16; r += 32 / lanes) {
       unsigned words[4];
-      load_words(staging + (r * pitch + lane % lanes * 4) * 4, words);
-      const index at_row = row + OperandA::outer_of(2 * i + r / 8, r % 8), at_col = col + lane % lanes * 4;
+      load_words(staging + (r * pitch + lane % lanes * each) * int(sizeof(acc_t)), words);
+      acc_t values[each];
+      __builtin_memcpy(values, words, sizeof(values));
+      const index at_row = row + OperandA::outer_of(2 * i + r / 8, r % 8), at_col = col + lane % lanes * each;
       if (at_row >= g.m) continue;
-      if (at_col + 4 <= g.n) {
-        Vector<out_t, 4> results;
+      if (at_col + each <= g.n) {
+        Vector<out_t, each> results;
 #pragma unroll
-        for (int e = 0; e < 4; ++e) results[e] = epilogue(__builtin_bit_cast(float, words[e]), at_row, at_col + e, of.c, bias, g);
+        for (int e = 0; e < each; ++e) results[e] = epilogue(values[e], at_row, at_col + e, of.c, bias, g);
         out_t* to = of.d + at_row * g.ldd + at_col;
         if (vectors) {
-          *reinterpret_cast<Vector<out_t, 4>*>(to) = results;
+          *reinterpret_cast<Vector<out_t, each>*>(to) = results;
         } else {
 #pragma unroll
-          for (int e = 0; e < 4; ++e) to[e] = results[e];
+          for (int e = 0; e < each; ++e) to[e] = results[e];
         }
       } else {
 #pragma unroll
-        for (int e = 0; e < 3; ++e)
-          if (at_col + e < g.n)
-            of.d[at_row * g.ldd + at_col + e] = epilogue(__builtin_bit_cast(float, words[e]), at_row, at_col + e, of.c, bias, g);
+        for (int e = 0; e < each - 1; ++e)
+          if (at_col + e < g.n) of.d[at_row * g.ldd + at_col + e] = epilogue(values[e], at_row, at_col + e, of.c, bias, g);
       }
     }
     warp_barrier();
@@ -310,7 +327,11 @@ mma_sync(const in_t* a, const in_t* b, const out_t* c, out_t* d, const acc_t* bi
       }
       copies_commit();
       if (stage < 0) continue;
-      multiply(sums, operands, page_a + used, page_b + used, lost);
+      if constexpr (ELEMENT == 1) {
+        multiply_wide(sums, operands, page_a + used);
+      } else {
+        multiply(sums, operands, page_a + used, page_b + used, lost);
+      }
       used = used == (STAGES - 1) * page_bytes ? 0 : used + page_bytes;
     }
     if constexpr (ELEMENT == 0)
@@ -327,7 +348,7 @@ mma_sync(const in_t* a, const in_t* b, const out_t* c, out_t* d, const acc_t* bi
 #pragma unroll
       for (int j = 0; j < MMA_N; ++j)
 #pragma unroll
-        for (int e = 0; e < 4; ++e) probe = multiply_add(sums[i][j][e], 0.0f, probe);
+        for (int e = 0; e < 4; ++e) probe = multiply_add(float(sums[i][j][e]), 0.0f, probe);
     if (any_of_block(probe != 0)) return compute_again(block, g, bias);
   } else {
     block_barrier();  // all have read the last page

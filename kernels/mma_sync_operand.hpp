@@ -2,12 +2,11 @@
 //
 // A page is 64 bytes deep along k, which are 4 chunks of 16 bytes, and OUTER rows of A or columns of B wide. Its lines are those of the
 // matrix, with their pieces of 16 bytes in the order piece ^ swizzle(line), so that neither copies nor reads meet in a bank:
-// ALONG_K: a line is a row of A (a column of B), its pieces are the chunks; else: a line is one k, its pieces are OUTER / 4 or OUTER / 8.
+// ALONG_K: a line is a row of A (a column of B), its pieces are the chunks; else: a line is one k, with 2 to 8 rows or columns a piece.
 // Eight rows of A, or columns of B, are called a slot.
 //
-// 16-bit numbers are read by ldmatrix, as instructions want them. Of float32 numbers, which have to be split anyway, lane (g, t) reads
-// chunk t of row g of a slot as a vector: the instructions then get the elements of 16 along k in another order, which is the same for A
-// and B.
+// 16-bit numbers are read by ldmatrix, as instructions want them. Of wider ones, lane (g, t) reads chunk t of row g of a slot as a vector:
+// the instructions then get the elements along k in another order, which is the same for A and B.
 //
 // To be included where the number of threads is known.
 #pragma once
@@ -27,7 +26,7 @@ struct Operand {
   static_assert((OUTER & (OUTER - 1)) == 0 && OUTER >= 32 && SLOTS % 4 == 0);
 
   static constexpr int swizzle(int line) {
-    if (element_bytes == 4) return ALONG_K ? 0 : 2 * (line / 4 % 4);
+    if (element_bytes >= 4) return ALONG_K ? 0 : 2 * (line / chunk_elements % 4);
     return line_bytes == 64 ? line / 2 % 4 : line % 8;
   }
 
@@ -36,7 +35,7 @@ struct Operand {
   const in_t* next;  // this thread's first chunk of the next stage
   unsigned to;       // … in a page
   int inside;        // rows of the tile (columns of B) that the matrix has
-  int unit;          // bytes that can be copied at once: 16, 4, or 2 (16-bit numbers at odd places)
+  int unit;          // bytes that can be copied at once: 16, 8 (float64), 4, or 2 (16-bit numbers at odd places)
 
   INLINE Operand(const in_t* matrix, index ld, index inner, index outer, index first, index extent, index k) {
     const int line = thread_id() / line_chunks, chunk = thread_id() % line_chunks;
@@ -44,7 +43,7 @@ struct Operand {
     to = unsigned(line * line_bytes + (chunk ^ swizzle(line)) * 16);
     inside = int(min(extent - first, OUTER));
     const index places = reinterpret_cast<index>(matrix) | (ld | inner | outer) * element_bytes;
-    unit = (places & 15) == 0 ? 16 : (places & 3) == 0 ? 4 : 2;
+    unit = (places & 15) == 0 ? 16 : element_bytes == 8 ? 8 : (places & 3) == 0 ? 4 : 2;
   }
 
   /// Copies the next stage, of which `depth` elements along k exist. `any` is an address that may be read.
@@ -59,8 +58,8 @@ struct Operand {
       }
     } else if (unit == 16) {
       copy_in_parts<16>(page + to, any, ld, depth);
-    } else if (element_bytes == 4 || unit == 4) {
-      copy_in_parts<4>(page + to, any, ld, depth);
+    } else if (element_bytes >= 4 || unit == 4) {
+      copy_in_parts<element_bytes == 8 ? 8 : 4>(page + to, any, ld, depth);
     } else {
       copy_singly(page + to, ld, depth);
     }
@@ -119,7 +118,8 @@ struct Operand {
     } else {
       const int g = lane / 4, t = lane % 4;
       if (ALONG_K) return unsigned((first + g) * line_bytes + t * 16);
-      return unsigned(4 * t * line_bytes + ((first / 4 + g) ^ swizzle(4 * t)) * 16);  // a piece is a row or column of four slots
+      // A piece is a row or column g of chunk_elements slots.
+      return unsigned(chunk_elements * t * line_bytes + ((first / chunk_elements + g) ^ swizzle(chunk_elements * t)) * 16);
     }
   }
   /// A place some slots and an even number of chunks further on, for 16-bit numbers.
@@ -127,30 +127,33 @@ struct Operand {
     if constexpr (ALONG_K) return (from ^ unsigned(chunk * 16)) + slot * 8 * line_bytes;
     return (from ^ unsigned(slot * 16)) + chunk * 8 * line_bytes;
   }
-  /// Float32: chunk t of some slots.
+  /// Float32 and float64: chunk t of some slots.
   template <int slots>
   INLINE static void read_slots(unsigned from, int slot, unsigned (&words)[slots][4]) {
     if constexpr (ALONG_K) {
 #pragma unroll
       for (int s = 0; s < slots; ++s) load_words(from + (slot + s) * 8 * line_bytes, words[s]);
     } else {
-      constexpr int width = slots < 4 ? slots : 4;
+      constexpr int width = slots < chunk_elements ? slots : chunk_elements;
+      constexpr int element = element_bytes > 4 ? 2 : 1;  // words
 #pragma unroll
       for (int s = 0; s < slots; s += width)
 #pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          unsigned v[width];
-          load_words(from + (slot + s) / 4 * 128 + (slot + s) % 4 * 4 + e * line_bytes, v);
+        for (int e = 0; e < chunk_elements; ++e) {
+          unsigned v[width * element];
+          load_words(from + (slot + s) / chunk_elements * 128 + (slot + s) % chunk_elements * element_bytes + e * line_bytes, v);
 #pragma unroll
-          for (int i = 0; i < width; ++i) words[s + i][e] = v[i];
+          for (int i = 0; i < width * element; ++i) words[s + i / element][e * element + i % element] = v[i];
         }
     }
   }
-  /// The left operands of two slots, for both steps of a page.
+  /// The left operands of two slots, for both steps of a page; float64: of both slots, for its only step.
   INLINE static void read_left(unsigned from, int two_slots, unsigned (&left)[2][4]) {
     if constexpr (element_bytes == 2) {
 #pragma unroll
       for (int step = 0; step < 2; ++step) load_blocks<!ALONG_K>(further(from, two_slots * 2, step * 2), left[step]);
+    } else if constexpr (element_bytes == 8) {
+      read_slots(from, two_slots * 2, left);
     } else {
       unsigned words[2][4];
       read_slots(from, two_slots * 2, words);
@@ -158,7 +161,7 @@ struct Operand {
       for (int e = 0; e < 8; ++e) left[e / 4][e % 4] = words[e % 2][e / 2];
     }
   }
-  /// All slots of a warp as right operands: words 2 · step and 2 · step + 1 of each.
+  /// All slots of a warp as right operands: words 2 · step and 2 · step + 1 of each; float64: all words.
   INLINE static void read_right(unsigned from, unsigned (&right)[SLOTS][4]) {
     if constexpr (element_bytes == 2) {
 #pragma unroll
@@ -169,7 +172,8 @@ struct Operand {
   }
   /// Which row of the tile (column of B), counted from the warp's first, row g of a slot is.
   INLINE static constexpr int outer_of(int slot, int g) {
-    return !ALONG_K && element_bytes == 4 ? slot / 4 * 32 + 4 * g + slot % 4 : slot * 8 + g;
+    constexpr int n = ALONG_K || element_bytes == 2 ? 1 : chunk_elements;
+    return (slot / n * 8 + g) * n + slot % n;
   }
 };
 

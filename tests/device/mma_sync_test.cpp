@@ -80,13 +80,15 @@ TEST_P(MmaSyncLayouts, SmallIntegersAreExact) {
 INSTANTIATE_TEST_SUITE_P(All, MmaSyncLayouts,
                          testing::Values(Layout{DType::float32, false, false}, Layout{DType::float32, false, true},
                                          Layout{DType::float32, true, false}, Layout{DType::float32, true, true},
+                                         Layout{DType::float64, false, false}, Layout{DType::float64, false, true},
+                                         Layout{DType::float64, true, false}, Layout{DType::float64, true, true},
                                          Layout{DType::float16, false, false}, Layout{DType::float16, false, true},
                                          Layout{DType::float16, true, false}, Layout{DType::float16, true, true},
                                          Layout{DType::bfloat16, false, false}, Layout{DType::bfloat16, true, true}),
                          layout_name);
 
 TEST_F(MmaSync, WholeEpilogueStacksAndNegativeDistances) {
-  for (const DType type : {DType::float32, DType::float16, DType::bfloat16}) {
+  for (const DType type : {DType::float64, DType::float32, DType::float16, DType::bfloat16}) {
     Case c{.m = 70, .n = 135, .k = 40, .dtype = type, .alpha = -1.5, .beta = 0.75, .batch_outer = 2, .batch_inner = 3, .gap = 3};
     check(c);
     c.backwards = true, c.trans_b = true, c.bias = BiasAxis::column, c.activation = Activation::relu;
@@ -95,6 +97,53 @@ TEST_F(MmaSync, WholeEpilogueStacksAndNegativeDistances) {
     check(c);
     check({.m = 64, .n = 64, .k = 3000, .dtype = type, .alpha = 2, .beta = 1, .bias = BiasAxis::row, .batch_outer = 2});
   }
+}
+
+TEST_F(MmaSync, Float64IsAsGoodAsMultiplyAddsAndTheSameEveryTime) {
+  std::uniform_real_distribution<double> number(-1, 1);
+  for (const bool trans : {false, true})
+    for (const Case& s : {Case{1535, 1793, 1025}, Case{12800, 64, 576}, Case{513, 512, 4096}, Case{128, 128, 30000}}) {
+      std::vector<double> a(std::size_t(s.m * s.k)), b(std::size_t(s.k * s.n)), d(std::size_t(s.m * s.n)), again(d);
+      for (auto* x : {&a, &b})
+        for (double& y : *x) y = number(random_);
+      const MatrixView va = trans ? row_major(a.data(), s.k, s.m).transposed() : row_major(a.data(), s.m, s.k);
+      const MatrixView vb = trans ? row_major(b.data(), s.n, s.k).transposed() : row_major(b.data(), s.k, s.n);
+      multiply("mma_sync", va, vb, row_major(d.data(), s.m, s.n));
+      multiply("mma_sync", va, vb, row_major(again.data(), s.m, s.n));
+      ASSERT_EQ(d, again);
+      for (int sample = 0; sample < 1000; ++sample) {
+        const index_t i = index_t(random_() % std::uint32_t(s.m)), j = index_t(random_() % std::uint32_t(s.n));
+        long double exact = 0, magnitude = 0;
+        for (index_t x = 0; x < s.k; ++x) {
+          const long double p = static_cast<long double>(a[std::size_t(i * va.row_stride + x * va.col_stride)]) *
+                                b[std::size_t(x * vb.row_stride + j * vb.col_stride)];
+          exact += p;
+          magnitude += std::fabs(p);
+        }
+        ASSERT_LE(std::fabs(d[std::size_t(i * s.n + j)] - exact), 4e-15L * magnitude) << s.text() << trans;
+      }
+    }
+}
+
+TEST_F(MmaSync, InfinitiesNansAndSubnormalFloat64) {
+  const index_t m = 70, n = 80, k = 100;
+  std::vector<double> a(std::size_t(m * k), 1.0), b(std::size_t(k * n), 2.0), d(std::size_t(m * n)), e(d);
+  const double infinite = infinity, tiny = 0x1p-1074;
+  a[3 * k + 5] = infinite;
+  a[4 * k + 5] = -infinite, a[4 * k + 99] = infinite;
+  a[6 * k + 7] = not_a_number;
+  for (index_t x = 0; x < k; ++x) a[std::size_t(8 * k + x)] = x == 9 ? 1 : 0;
+  for (index_t j = 0; j < n; j += 2) b[std::size_t(9 * n + j)] = tiny;
+  for (index_t x = 0; x < k; ++x) a[std::size_t(9 * k + x)] = std::numeric_limits<double>::max();
+  multiply("mma_sync", row_major(a.data(), m, k), row_major(b.data(), k, n), row_major(d.data(), m, n));
+  multiply("tiled", row_major(a.data(), m, k), row_major(b.data(), k, n), row_major(e.data(), m, n));
+  int special = 0;
+  for (std::size_t i = 0; i < d.size(); ++i) {
+    ASSERT_TRUE(d[i] == e[i] || (std::isnan(d[i]) && std::isnan(e[i]))) << i << ": " << d[i] << ", " << e[i];
+    special += !std::isfinite(d[i]);
+  }
+  EXPECT_EQ(special, 4 * n);
+  EXPECT_EQ(d[8 * n], tiny);
 }
 
 class MmaSyncLarge : public MmaSync, public testing::WithParamInterface<DType> {};
