@@ -7,7 +7,7 @@
 //   ┌────┐ ┌───────────────────────┐            A's row panel (MR × kc) stays in the first cache and is read
 //   │ A  │ │ D: MR × NV·WIDTH sums │ MR         in place, one element at a time, each broadcast to NV products.
 //   │ kc │ │ in registers          │            B's block (kc × NC) is copied into panels while the first row
-//   └────┘ └───────────────────────┘            panel computes with it, and read from there by all others.
+//   └────┘ └───────────────────────┘            panels compute with it, and read from there by all others.
 //
 // Where A cannot be read in place (transposed, or of a narrower type), packed_a_rows rows at a time are copied. Where D cannot hold
 // partial sums (16-bit types), they stay in scratch until the last block of K. Groups may share K: each writes its sums to scratch,
@@ -201,6 +201,9 @@ SYCL_MAT_INLINE void rows(int r, const acc_t* a, index lda, const in_t* b, index
 /// Row panels that pack B together: so many times faster than a register block reads B in place it may come from memory.
 constexpr int packing_panels = 8;
 
+/// Rows that are computed together: whole row panels; where A is copied, as many as there is room for.
+constexpr int unit_rows = a_in_place ? packing_panels * MR : packed_a_rows;
+
 /// The first row panels of a block, which pack B meanwhile: each panel of columns is met by all of them, and each of them copies its part
 /// of the next one. Row panel p of `panels` has the rows from m·p / panels on, one less than MR at least; `count` of them are computed.
 SYCL_MAT_CALL void packing_row_panels(const acc_t* a, index lda, const in_t* b, index ldb, acc_t* packed, int kc, int nc, index m,
@@ -262,53 +265,118 @@ SYCL_MAT_CALL void pack_rows(const in_t* a, index lda, int rows, int kc, acc_t* 
   }
 }
 
-/// Everything of one block of D over the products [k0, k1).
-SYCL_MAT_INLINE void compute(const Matrices& x, const Args& g, Target& t, acc_t* own, const PackedLayout& layout, const BlockOfD& block,
-                             index k0, index k1) {
-  const index i0 = block.i0, i1 = block.i1, j0 = block.j0, j1 = block.j1;
-  const bool split = g.split_k > 1, with_c = block.k == 0;
-  acc_t* packed = own;
-  acc_t* a_rows = own + layout.a;
-  const index mc = MC > 0 ? MC : i1 - i0 > 0 ? i1 - i0 : 1;
-  const int depth_blocks = k1 > k0 ? int((k1 - k0 + KC - 1) / KC) : 1;
-  const index column_blocks = (j1 - j0 + NC - 1) / NC;
-  for (index ic = i0; ic < i1; ic += mc) {
-    const index ic1 = min(ic + mc, i1);
-    for (index cb = 0; cb < column_blocks; ++cb) {
-      const index jc = j0 + share(j1 - j0, NR, cb, column_blocks);
-      const int nc = int(j0 + share(j1 - j0, NR, cb + 1, column_blocks) - jc);
-      for (int q = 0; q < depth_blocks; ++q) {
-        const index pc = k0 + (k1 - k0) * q / depth_blocks;
-        const int kc = int(k0 + (k1 - k0) * (q + 1) / depth_blocks - pc);
-        const in_t* b = x.b + at_b(g, pc, jc);
+/// One block of B: the products [pc, pc + kc), the columns [jc, jc + nc).
+struct BlockOfB {
+  index pc, jc;
+  int kc, nc;
+};
+
+/// How a block of D is walked: blocks of columns, in each of them blocks of K, as even as possible.
+struct Walk {
+  BlockOfD d;
+  index k0, k1;
+
+  index depth_blocks() const { return k1 > k0 ? (k1 - k0 + KC - 1) / KC : 1; }
+  index column_blocks() const { return (d.j1 - d.j0 + NC - 1) / NC; }
+  BlockOfB block(index column, index depth) const {
+    BlockOfB x;
+    x.jc = d.j0 + share(d.j1 - d.j0, NR, column, column_blocks());
+    x.nc = int(d.j0 + share(d.j1 - d.j0, NR, column + 1, column_blocks()) - x.jc);
+    x.pc = k0 + (k1 - k0) * depth / depth_blocks();
+    x.kc = int(k0 + (k1 - k0) * (depth + 1) / depth_blocks() - x.pc);
+    return x;
+  }
+  BlockOfB last() const { return block(column_blocks() - 1, depth_blocks() - 1); }
+};
+SYCL_MAT_INLINE Walk walk_of(const Args& g, const BlockOfD& d) { return {d, g.k * d.k / g.split_k, g.k * (d.k + 1) / g.split_k}; }
+
+/// Groups help each other at the end. In its last block of B a group takes its rows unit after unit, and so does whoever is done with its
+/// own, from the panels that the group has packed. Every result is the same sum whoever computes it, and nobody waits. In ints: how many
+/// groups are done, then for each whether the panels of its last block are packed, and how many units of it are taken.
+struct Help {
+  int* ints;
+  index own, groups;
+  acc_t* memory;  // of group 0
+
+  bool packed(index group) const { return fetch_add(ints + 1 + 2 * group, 0) != 0; }
+  void set_packed() const { fetch_add(ints + 1 + 2 * own, 1); }
+  index take(index group) const { return fetch_add(ints + 2 + 2 * group, 1); }
+  /// Whoever is the last one leaves zeros behind.
+  void leave() const {
+    if (fetch_add(ints, 1) == groups - 1)
+      for (index x = 0; x < packed_help_counters(groups); ++x) ints[x] = 0;
+  }
+};
+
+/// Rows [ic, ic1) of D against one block of B. `help`: null, but for a group's last block.
+SYCL_MAT_INLINE void meet_block_of_b(const Matrices& x, const Args& g, const Target& t, acc_t* packed, acc_t* a_rows, index a_ld, index ic,
+                                     index ic1, BlockOfB block, const Help* help) {
+  const in_t* b = x.b + at_b(g, block.pc, block.jc);
+  const int whole = block.nc / NR * NR;
+  if constexpr (PACK == 1)
+    for (int j = 0; j < whole; j += NR) pack_panel(b + (TRANS_B ? j * g.ldb : j), g.ldb, packed + index(j) * block.kc, block.kc, NR);
+  if (whole < block.nc)
+    pack_panel(b + (TRANS_B ? whole * g.ldb : whole), g.ldb, packed + index(whole) * block.kc, block.kc, block.nc - whole);
+  bool ready = PACK == 1;
+  index group = help ? help->own : 0, tried = 0;
+  index unit = 0, units = (ic1 - ic + unit_rows - 1) / unit_rows;
+  for (;;) {
+    if (unit >= units) {
+      if (!help || ++tried == help->groups) return;
+      group = (help->own + tried) % help->groups;
+      if (!help->packed(group)) continue;
+      const Walk walk = walk_of(g, block_of_d(g, group, MR, NR));
+      block = walk.last(), ic = walk.d.i0, ic1 = walk.d.i1;
+      b = x.b + at_b(g, block.pc, block.jc);
+      packed = help->memory + group * g.scratch_stride;
+      ready = PACK != 0;
+      units = (ic1 - ic + unit_rows - 1) / unit_rows;
+      unit = 1 + help->take(group);
+      continue;
+    }
+    const index ia = ic + unit * unit_rows;
+    const int m = int(min(unit_rows, ic1 - ia));
+    const acc_t* a = a_rows;
+    if constexpr (a_in_place) {
+      a = reinterpret_cast<const acc_t*>(x.a) + at_a(g, ia, block.pc);
+    } else {
+      pack_rows(x.a + at_a(g, ia, block.pc), g.lda, m, block.kc, a_rows, a_ld);
+    }
+    row_panels(a, a_ld, b, g.ldb, packed, block.kc, block.nc, ready, t, m, ia, block.jc);
+    if (help && (ready || PACK == 0)) {
+      if (unit == 0) help->set_packed();  // the first unit is always the group's own
+      unit = 1 + help->take(group);
+    } else {
+      ++unit;
+    }
+  }
+}
+
+/// Everything of one block of D over its part of K.
+SYCL_MAT_INLINE void compute(const Matrices& x, const Args& g, Target& t, acc_t* own, const PackedLayout& layout, const BlockOfD& d,
+                             const Help* help) {
+  const Walk walk = walk_of(g, d);
+  const bool split = g.split_k > 1, with_c = d.k == 0;
+  const index depth = walk.k1 - walk.k0, a_ld = a_in_place ? g.lda : (depth < KC ? depth : KC) + packed_a_pad;
+  const index mc = MC > 0 ? MC : d.i1 - d.i0 > 0 ? d.i1 - d.i0 : 1;
+  for (index ic = d.i0; ic < d.i1; ic += mc)
+    for (index cb = 0; cb < walk.column_blocks(); ++cb)
+      for (index q = 0; q < walk.depth_blocks(); ++q) {
+        const BlockOfB block = walk.block(cb, q);
+        const bool last_depth = q + 1 == walk.depth_blocks();
         t.add = q > 0;
         t.with_c = BETA && with_c && q == 0;
-        t.last = !split && q + 1 == depth_blocks;
+        t.last = !split && last_depth;
         t.direct = !t.with_c && !(t.last && (BIAS != 0 || ACTIVATION != 0 || !sums_in_d));
         if (!split && !sums_in_d) {
           t.sums = own + layout.sums;
           t.sums_ld = layout.sums_ld;
           t.i0 = ic;
-          t.j0 = jc;
+          t.j0 = block.jc;
         }
-        const int whole = nc / NR * NR;
-        if constexpr (PACK == 1)
-          for (int j = 0; j < whole; j += NR) pack_panel(b + (TRANS_B ? j * g.ldb : j), g.ldb, packed + index(j) * kc, kc, NR);
-        if (whole < nc) pack_panel(b + (TRANS_B ? whole * g.ldb : whole), g.ldb, packed + index(whole) * kc, kc, nc - whole);
-        bool ready = PACK == 1;
-        if constexpr (a_in_place) {
-          row_panels(reinterpret_cast<const acc_t*>(x.a) + at_a(g, ic, pc), g.lda, b, g.ldb, packed, kc, nc, ready, t, ic1 - ic, ic, jc);
-        } else {
-          const index a_ld = (k1 - k0 < KC ? k1 - k0 : KC) + packed_a_pad;
-          for (index ia = ic; ia < ic1; ia += packed_a_rows) {
-            const int m = int(min(packed_a_rows, ic1 - ia));
-            pack_rows(x.a + at_a(g, ia, pc), g.lda, m, kc, a_rows, a_ld);
-            row_panels(a_rows, a_ld, b, g.ldb, packed, kc, nc, ready, t, m, ia, jc);
-          }
-        }
+        meet_block_of_b(x, g, t, own, own + layout.a, a_ld, ic, min(ic + mc, d.i1), block,
+                        last_depth && cb + 1 == walk.column_blocks() ? help : nullptr);
       }
-    }
-  }
 }
 
 }  // namespace sycl_mat
@@ -319,8 +387,13 @@ packed(const sycl_mat::in_t* a, const sycl_mat::in_t* b, const sycl_mat::out_t* 
   using namespace sycl_mat;
   const PackedLayout layout = packed_layout((g.m + g.split_m - 1) / g.split_m + MR, (g.n + g.split_n - 1) / g.split_n + NR,
                                             (g.k + g.split_k - 1) / g.split_k, MC, NC, KC, NR, !a_in_place, !sums_in_d);
-  for_blocks_of_d(a, b, c, d, bias, scratch, g, MR, NR,
+  const index groups = group_count(0);
+  const bool helps = MC == 0 && sums_in_d && packed_helps(g.m, g.n, g.k, g.batch, g.split_m * g.split_n, g.split_k, groups);
+  for_blocks_of_d(a, b, c, d, bias, scratch, g, MR, NR, helps ? packed_help_counters(groups) : 0,
                   [&](const Matrices& x, Target& t, acc_t* own, const BlockOfD& block) SYCL_MAT_LAMBDA {
-                    compute(x, g, t, own, layout, block, g.k * block.k / g.split_k, g.k * (block.k + 1) / g.split_k);
+                    const index number = block.m + block.n * g.split_m;
+                    const Help help{static_cast<int*>(scratch), number, groups, own - number * g.scratch_stride};
+                    compute(x, g, t, own, layout, block, helps ? &help : nullptr);
+                    if (helps) help.leave();
                   });
 }

@@ -260,7 +260,7 @@ packed_bf16(const sycl_mat::in_t* a, const sycl_mat::in_t* b, const sycl_mat::ou
   const index pairs = (g.k + 1) / 2;
   const PackedLayout layout = packed_layout((g.m + g.split_m - 1) / g.split_m + MR, (g.n + g.split_n - 1) / g.split_n + NR,
                                             (pairs + g.split_k - 1) / g.split_k, packed_bf16_sum_rows, NC, KC / 2, NR, TRANS_A, true);
-  for_blocks_of_d(a, b, c, d, bias, scratch, g, MR, NR,
+  for_blocks_of_d(a, b, c, d, bias, scratch, g, MR, NR, 0,
                   [&](const Matrices& x, Target& t, acc_t* own, const BlockOfD& block) SYCL_MAT_LAMBDA {
                     compute(x, g, t, own, layout, block, pairs * block.k / g.split_k, pairs * (block.k + 1) / g.split_k);
                   });

@@ -1,13 +1,21 @@
 // How the packed kernel lays out its scratch: read by the host, which allocates it, and by the kernel, which uses it.
 //
-//   | counters, one int a block of D (only where K is split) | work-group 0 | work-group 1 | … | partial sums (only where K is split) |
+//   | counters (only where K is split or cores help each other) | work-group 0 | work-group 1 | … | partial sums (only where K is split) |
 //   a work-group: | panels of B, kc × nc | rows of A, a_rows × (kc + pad) | float32 sums of a block of D (16-bit types) |
 #pragma once
 
 namespace sycl_mat {
 
-/// Bytes of `blocks` counters, filled up to a cache line.
-inline long long packed_counter_bytes(long long blocks) { return (blocks * 4 + 63) / 64 * 64; }
+/// Bytes of so many counters, filled up to a cache line.
+inline long long packed_counter_bytes(long long counters) { return (counters * 4 + 63) / 64 * 64; }
+
+/// Whether work-groups help each other at the end, and the counters that they need for it: see packed.cpp. Each has one block of D, whose
+/// panels of B stay in its scratch; short products are done before a core that came late could be helped.
+inline bool packed_helps(long long m, long long n, long long k, long long batch, long long blocks_of_d, long long split_k,
+                         long long groups) {
+  return batch == 1 && split_k == 1 && groups > 1 && groups == blocks_of_d && double(m) * double(n) * double(k) >= 1e8;
+}
+inline long long packed_help_counters(long long groups) { return 1 + 2 * groups; }
 
 /// Rows of A that are made ready together where A cannot be read in place: whole transposed blocks, whole micro-panels of 4, 6, 8, 12.
 constexpr int packed_a_rows = 48;

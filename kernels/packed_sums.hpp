@@ -101,13 +101,14 @@ SYCL_MAT_CALL void add_parts(const acc_t* parts, index part_stride, index m_ld, 
 }
 
 /// The whole kernel: groups of one work-item, along one dimension; the blocks are dealt to them in order. compute(matrices, target, the
-/// group's own scratch, block) leaves the block's sums over its part of K where the target says.
+/// group's own scratch, block) leaves the block's sums over its part of K where the target says. counters: ints, zero between launches,
+/// that the kernel itself needs at the beginning of scratch where K is not shared.
 template <class Compute>
 SYCL_MAT_INLINE void for_blocks_of_d(const in_t* a, const in_t* b, const out_t* c, out_t* d, const acc_t* bias, void* scratch,
-                                     const Args& g, int mr, int nr, Compute compute) {
+                                     const Args& g, int mr, int nr, index counters_of_kernel, Compute compute) {
   const index group = group_id(0), groups = group_count(0);
   const index blocks_of_d = g.split_m * g.split_n, blocks = g.batch * blocks_of_d * g.split_k;
-  const index counter_bytes = g.split_k > 1 ? packed_counter_bytes(g.batch * blocks_of_d) : 0;
+  const index counter_bytes = packed_counter_bytes(g.split_k > 1 ? g.batch * blocks_of_d : counters_of_kernel);
   int* counters = static_cast<int*>(scratch);
   acc_t* memory = reinterpret_cast<acc_t*>(static_cast<char*>(scratch) + counter_bytes);
   acc_t* own = memory + group * g.scratch_stride;

@@ -98,9 +98,12 @@ PackParams default_pack_params(const Problem& problem, const DeviceInfo& device)
   // there. Every block of K costs each result a visit, hence long ones; beyond 1024 nothing more was won.
   // A multiple of 64 keeps the packed panels on whole cache lines.
   p.kc = static_cast<int>(std::clamp<std::int64_t>(l1 / (p.mr * size) / 64 * 64, 128, 1024));
-  // nc: B's block (kc × nc) is read again for every row panel (a micro-kernel of mr rows needs one vector of B for mr products).
-  p.nc =
-      static_cast<int>(std::clamp<std::int64_t>(room_for_b(device) / (p.kc * size) / columns * columns, columns, 2048 / columns * columns));
+  // nc: B's block (kc × nc) is read again for every row panel (a micro-kernel of mr rows needs one vector of B for mr products), from a
+  // cache that other programs use, too: half a core's share of it at most, and no more columns than pay. Copies of A are made anew for
+  // every block, so that they pay longer.
+  const bool copies_a = problem.dtype != accumulator || problem.a.transposed;
+  const std::int64_t most_columns = (copies_a ? 2048 : 1024) / columns * columns;
+  p.nc = static_cast<int>(std::clamp<std::int64_t>(room_for_b(device) / (p.kc * size) / columns * columns, columns, most_columns));
   // mc: without narrow results all rows; with them the sums of mc × nc results wait in scratch, which should not outgrow the caches.
   p.mc = problem.out != accumulator ? 1024 / p.mr * p.mr : 0;
   // pack: copying pays off where several row panels read the copy and B's rows do not lie in the second cache already.

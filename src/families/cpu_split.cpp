@@ -15,8 +15,8 @@ constexpr double wake_up = 4000;
 constexpr double min_k_part = 256;
 // The same for every vector of sums: written by each part, read by the last one, through another core's cache.
 constexpr double shared_sums = 6;
-// Cores that share columns write into the same cache lines where rows of D do not begin at one.
-constexpr double shared_rows = 1;
+// Cores that share rows write into the same cache line of each where it does not begin between them.
+constexpr double shared_line = 10;
 // What a step of a register block costs beside its multiply-adds: loads, the loop.
 constexpr double step = 1;
 
@@ -40,7 +40,7 @@ CpuSplit split_for_cores(const Problem& p, int cores, const CpuCosts& c) {
         const double panels = std::ceil(width * c.width / c.nr), steps = rows / c.mr * panels * depth * step;
         double cost = (rows * width * depth + steps) * (gm > 1 ? 1 + c.cut_m : 1) + c.pack_b * width * depth +
                       (c.pack_a + c.read_a) * rows * depth / c.width;
-        cost += (c.write + (gn > 1 ? shared_rows : 0)) * rows * width;
+        cost += c.write * rows * width + (gn > 1 ? shared_line : 0) * rows;
         if (gk > 1) cost += shared_sums * rows * width * static_cast<double>(gk) + wake_up / 2;
         const index_t groups = std::min(batch * parts, limit);
         cost *= static_cast<double>(ceil_div(batch * parts, groups));
@@ -56,13 +56,14 @@ void set_split(Plan& plan, const CpuSplit& split) {
   plan.reason = "cores share M×N×K as " + std::to_string(split.m) + "×" + std::to_string(split.n) + "×" + std::to_string(split.k);
 }
 
-void set_scratch(Plan& plan, const Problem& p, index_t groups, index_t stride) {
+void set_scratch(Plan& plan, const Problem& p, index_t groups, index_t stride, index_t counters) {
   plan.scratch_stride = stride;
   index_t elements = groups * stride;
   if (plan.split_k > 1) {
-    plan.counter_bytes = static_cast<std::size_t>(packed_counter_bytes(p.batch() * plan.split_m * plan.split_n));
+    counters = p.batch() * plan.split_m * plan.split_n;
     elements += p.batch() * plan.split_k * p.m * p.n;
   }
+  plan.counter_bytes = static_cast<std::size_t>(packed_counter_bytes(counters));
   plan.scratch_bytes = plan.counter_bytes + static_cast<std::size_t>(elements * size_of(p.accumulator));
 }
 

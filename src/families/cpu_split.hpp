@@ -36,7 +36,7 @@ CpuSplit split_for_cores(const Problem& p, int cores, const CpuCosts& costs);
 void set_split(Plan& plan, const CpuSplit& split);
 
 /// Scratch for so many work-groups of `stride` accumulators each, and, where K is shared (plan.split_k), for counters and partial sums: as
-/// for_blocks_of_d (kernels/packed_sums.hpp) finds them.
-void set_scratch(Plan& plan, const Problem& p, index_t groups, index_t stride);
+/// for_blocks_of_d (kernels/packed_sums.hpp) finds them. counters: ints that the kernel itself needs where K is not shared.
+void set_scratch(Plan& plan, const Problem& p, index_t groups, index_t stride, index_t counters = 0);
 
 }  // namespace sycl_mat

@@ -35,7 +35,7 @@ Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, cons
 
   CpuCosts costs;
   costs.mr = c.mr, costs.width = width, costs.nr = nr;
-  costs.pack_b = c.pack == 0 ? 0 : pack_b ? 2 : 0.5;
+  costs.pack_b = c.pack == 0 ? 0 : 2;
   costs.pack_a = pack_a ? 2 : 0;
   costs.cut_m = a_direct ? 0.02 : 0;  // each core would read pieces of A's columns
   const CpuSplit split = split_for_cores(p, device.compute_units, costs);
@@ -58,7 +58,8 @@ Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, cons
   // The kernel lays its scratch out by the same function with the same arguments.
   const PackedLayout layout = packed_layout(ceil_div(p.m, split.m) + c.mr, ceil_div(p.n, split.n) + nr, ceil_div(p.k, split.k), c.mc, c.nc,
                                             c.kc, nr, pack_a, keep_sums);
-  set_scratch(out, p, split.groups, layout.elements);
+  const bool helps = c.mc == 0 && !keep_sums && packed_helps(p.m, p.n, p.k, p.batch(), split.m * split.n, split.k, split.groups);
+  set_scratch(out, p, split.groups, layout.elements, helps ? packed_help_counters(split.groups) : 0);
   return out;
 }
 

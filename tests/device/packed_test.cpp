@@ -214,6 +214,58 @@ TEST_F(Cpu, SharedSumsGiveTheSameBitsEveryTime) {
   }
 }
 
+/// Work-groups take rows of each other's last blocks, whoever is done first: the results must not depend on who was.
+TEST_F(Cpu, GroupsHelpEachOther) {
+  const PackParams packed_on_the_way{.mr = 6, .nv = 4, .kc = 160, .mc = 0, .nc = 192, .pack = 2};
+  PackParams in_place = packed_on_the_way;
+  in_place.pack = 0;
+  const Case c{.m = 490, .n = 470, .k = 450, .integers = true};
+  Case epilogue = c, transposed_a = c, transposed_b = c;
+  epilogue.alpha = 2, epilogue.beta = -1, epilogue.bias = BiasAxis::row, epilogue.activation = Activation::relu, epilogue.gap = 1;
+  transposed_a.trans_a = true, transposed_b.trans_b = true;
+  {
+    const Cores as_if(2);
+    harness().check("packed", packed_on_the_way, c);
+  }
+  {
+    const Cores as_if(3);
+    harness().check("packed", packed_on_the_way, epilogue);
+  }
+  const Cores as_if(7);
+  harness().check("packed", in_place, epilogue);
+  harness().check("packed", packed_on_the_way, transposed_a);
+  harness().check("packed", packed_on_the_way, transposed_b);
+}
+
+TEST_F(Cpu, HelpedSumsHaveTheSameBitsEveryTime) {
+  const Cores as_if(5);
+  Harness& h = harness();
+  const index_t n = 600;
+  Stack a(h.queue, DType::float32, n, n, false, 0, false, 1, 1, true), b(h.queue, DType::float32, n, n, false, 0, false, 1, 1, true);
+  Stack d(h.queue, DType::float32, n, n, false, 0, false, 1, 1, true);
+  std::mt19937 random(5);
+  std::uniform_real_distribution<double> real(-1, 1);
+  for (index_t i = 0; i < n; ++i)
+    for (index_t j = 0; j < n; ++j)
+      put(a.element(0, i, j), DType::float32, real(random)), put(b.element(0, i, j), DType::float32, real(random));
+  Problem p;
+  p.m = p.n = p.k = n;
+  p.a = a.operand, p.b = b.operand, p.d = d.operand;
+  const Kernel& kernel = find_kernel("packed");
+  const Plan plan = kernel.plan(kernel, p, h.info, PackParams{.mr = 6, .nv = 4, .kc = 256, .mc = 0, .nc = 256, .pack = 2});
+  ASSERT_GT(plan.counter_bytes, 0U);
+  Guarded scratch(h.queue, plan.scratch_bytes, true);
+  std::memset(scratch.data(), 0, plan.counter_bytes);
+  std::vector<float> first(n * n);
+  for (int run = 0; run < 50; ++run) {
+    std::memset(d.element(0, 0, 0), 0xff, first.size() * 4);
+    h.launch(plan, p, scratch.data());
+    h.queue.wait_and_throw();
+    if (run == 0) std::memcpy(first.data(), d.element(0, 0, 0), first.size() * 4);
+    ASSERT_EQ(std::memcmp(first.data(), d.element(0, 0, 0), first.size() * 4), 0) << "run " << run;
+  }
+}
+
 class EveryType : public testing::TestWithParam<DType> {
  protected:
   void SetUp() override {
