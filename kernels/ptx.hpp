@@ -61,6 +61,16 @@ inline void copy_4_or_zero(unsigned to, const void* from, bool copy) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(copy ? 4 : 0) : "memory");
 }
 
+/// Four numbers in local memory, by addresses there that are multiples of 16.
+inline Vector<float, 4> load_local(unsigned address) {
+  float x, y, z, w;
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(x), "=f"(y), "=f"(z), "=f"(w) : "r"(address) : "memory");
+  return {x, y, z, w};
+}
+inline void store_local(unsigned address, const unsigned (&x)[4]) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]) : "memory");
+}
+
 /// A load that the optimiser leaves alone: otherwise it joins paths that load the same address, and branches between single loads.
 inline float load_single(const float* from) {
   float x;

@@ -4,11 +4,15 @@
 #pragma once
 
 #include "shared_parts.hpp"
+#include "tile_pairs.hpp"
 
 namespace sycl_mat {
 
 /// A consumer's part: of 64 columns each, TILE_ROWS / 2 sums.
 constexpr int column_blocks = group_cols / 64, block_sums = TILE_ROWS / 2, sums_count = column_blocks * block_sums;
+/// The two warp-groups issue their products in turn: while one's run, the other adds up and splits. Left to themselves both would do that
+/// at the same time, with no products running. (Of 128×256 tiles a turn would be too short.)
+constexpr bool take_turns = column_blocks == 1;
 
 /// Eight pairs of neighbouring columns of B at k = t, t + 4, …; `from` is this lane's place in a page of B, for the first of them.
 INLINE int place_in_b(int group, int warp, int lane) {
@@ -85,9 +89,10 @@ INLINE void write_two(float x, float y, index i, index j, const Matrices& of, co
       Vector<float, 2>{epilogue(x, i, j, of.c, bias, g), epilogue(y, i, j + 1, of.c, bias, g)};
 }
 
-/// The columns of a warp-group once more, with multiply-adds in the order of k: 8 columns and TILE_ROWS / 16 rows a work-item.
+/// The columns of a warp-group once more, with multiply-adds in the order of k: 8 columns and tile_rows / 16 rows a work-item.
+template <int tile_rows>
 INLINE void compute_again(const Matrices of, const Args& g, const acc_t* bias, index first_row, index first_col, int id) {
-  constexpr int rows = TILE_ROWS / 16, cols = 8;
+  constexpr int rows = tile_rows / 16, cols = 8;
   const in_t *a[rows], *b[cols];
   acc_t sums[rows][cols] = {};
 #pragma unroll
@@ -120,23 +125,26 @@ struct Consumer {
   const acc_t* bias;
   void* scratch;  // arrivals at each shared tile, for either warp-group; from g.scratch_stride on the parts
 
-  INLINE void write(const Part& part, const float (&sums)[sums_count]) const {
+  /// `tile_rows` rows of a tile, from `first` on.
+  template <int tile_rows>
+  INLINE void write(const Part& part, int first, const float (&sums)[column_blocks * tile_rows / 2]) const {
     const int id = fresh_thread_id() % 128, group = fresh_thread_id() / 128;
-    const Place at = place_of(part.tile, Grid(g));
+    Place at = place_of(part.tile, Grid(g));
+    at.row += first;
     const Matrices of = matrices_at(at, whole, g);
     const index first_col = at.col + group * group_cols;
     const bool pairs_d = aligned_to(8, whole.d, g.ldd, g.d_inner, g.d_outer);  // stores of two
     float probe = 0;                                                           // 0 · x is 0, or NaN where x is infinite or NaN
 #pragma unroll
-    for (int i = 0; i < sums_count; ++i) probe = multiply_add(sums[i], 0.0f, probe);
+    for (int i = 0; i < column_blocks * tile_rows / 2; ++i) probe = multiply_add(sums[i], 0.0f, probe);
     if (any_of_group(group, probe != 0)) {
-      for (int block = 0; block < column_blocks; ++block) compute_again(of, g, bias, at.row, first_col + block * 64, id);
+      for (int block = 0; block < column_blocks; ++block) compute_again<tile_rows>(of, g, bias, at.row, first_col + block * 64, id);
       return;
     }
     const int lane = id % 32;
     const index first_row = at.row + lane % 4 * 2;
     const index rows = SWAPPED ? g.n : g.m, columns = SWAPPED ? g.m : g.n;  // of D
-    const bool plain = column_blocks == 1 && pairs_d && at.row + TILE_ROWS <= g.m && at.col + tile_cols <= g.n;
+    const bool plain = column_blocks == 1 && pairs_d && at.row + tile_rows <= g.m && at.col + tile_cols <= g.n;
 #pragma unroll
     for (int block = 0; block < column_blocks; ++block) {
       const index col = first_col + block * 64 + id / 32 * 16 + lane / 4 * 2;
@@ -144,10 +152,10 @@ struct Consumer {
       // Two neighbours in a row of D: columns of the tile, or, swapped, its rows.
       const auto each = [&](auto write_pair) __attribute__((always_inline)) {
 #pragma unroll
-        for (int j = 0; j < TILE_ROWS / 8; ++j)
+        for (int j = 0; j < tile_rows / 8; ++j)
 #pragma unroll
           for (int e = 0; e < 2; ++e) {
-            const float* sum = sums + block * block_sums + 4 * j;
+            const float* sum = sums + block * tile_rows / 2 + 4 * j;
             const int down = SWAPPED ? e : 8 * j + e, right = SWAPPED ? 8 * j : 0;
             write_pair(sum[SWAPPED ? 2 * e : e], sum[SWAPPED ? 2 * e + 1 : e + 2], down, right);
           }
@@ -172,10 +180,10 @@ struct Consumer {
 
   INLINE void run(const char* first_page, unsigned pages) const {
     Work work{Grid(g)};
-    const int parts = work.parts(Grid(g));
-    const int from = place_in_b(thread_id() / 128, thread_id() / 32 % 4, lane_id());
+    const int group = thread_id() / 128, from = place_in_b(group, thread_id() / 32 % 4, lane_id());
     int slot = 0, parity = 0;
-    for (int i = 0; i < same_in_warp(parts); ++i) {
+    if (take_turns && group == 1) pass_turn_from(1);  // group 0 begins
+    while (same_in_warp(work.more(Grid(g)))) {
       const Part part = work.next(Grid(g));
       float sums[sums_count];
 #pragma unroll
@@ -194,7 +202,9 @@ struct Consumer {
         Fragments even, odd;
         const auto compute = [&](const Fragments& present, Fragments& next, bool more) __attribute__((always_inline)) {
           float d[block_sums];
+          wait_for_turn(group);
           start_products<TILE_ROWS>(d, present, pages + slot * page_bytes);
+          pass_turn_from(group);
           const int used = slot;
           if (++slot == STAGES) slot = 0, parity ^= 1;
           if (more) {
@@ -236,8 +246,15 @@ struct Consumer {
           if (++slot == STAGES) slot = 0, parity ^= 1;
         }
       }
-      if (part.end - part.begin == Grid(g).stages || combine(part, sums, g, scratch)) write(part, sums);
+      if constexpr (PAIRS) {
+        float half[sums_count / 2];
+        exchange(sums, half, pages);
+        write<TILE_ROWS / 2>(part, place_in_pair() * (TILE_ROWS / 2), half);
+      } else {
+        if (part.end - part.begin == Grid(g).stages || combine(part, sums, g, scratch)) write<TILE_ROWS>(part, 0, sums);
+      }
     }
+    if (take_turns && group == 0) wait_for_turn(0);  // the last one that was passed
   }
 };
 

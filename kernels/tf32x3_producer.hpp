@@ -147,83 +147,89 @@ struct Producer {
     }
   }
 
-  /// A's elements, split, into a page.
-  INLINE void store_row(char* page, const Fetched& fetched, int q, unsigned lost) const {
+  INLINE unsigned place_in_page(unsigned page, int q) const {
     const int row = a_row(id) + row_of(q);
-    Vector<unsigned, 4> big, small;
-#pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      unsigned x, y;
-      split(fetched.a[q][e], x, y);
-      big[e] = x;
-      small[e] = y;
-    }
-    if (lost) small[0] = a_nan;
-    char* to = page + row * 128 + (a_chunk(id) ^ row % 8) * 16;
-    *reinterpret_cast<Vector<unsigned, 4>*>(to) = big;
-    *reinterpret_cast<Vector<unsigned, 4>*>(to + a_bytes) = small;
+    return page + row * 128 + (a_chunk(id) ^ row % 8) * 16;
   }
-  /// Whether any of them loses bits.
-  INLINE unsigned look_at(const Fetched& fetched) const {
+  /// A's elements, split, into a page (a local address). Both halves are there before the first is stored: in registers of their own, so
+  /// that no half has to wait until the other's store has read them.
+  INLINE void store_row(unsigned page, const Fetched& fetched, int q) const {
+    unsigned big[4], small[4];
+#pragma unroll
+    for (int e = 0; e < 4; ++e) split(fetched.a[q][e], big[e], small[e]);
+    store_local(place_in_page(page, q) + a_bytes, small);
+    store_local(place_in_page(page, q), big);
+  }
+  INLINE float least_of(const Fetched& fetched) const {
     float least[2] = {1, 1};
 #pragma unroll
     for (int q = 0; q < a_rows; ++q)
 #pragma unroll
       for (int e = 0; e < 4; ++e) least[e % 2] = smaller(least[e % 2], fetched.a[q][e]);
-    unsigned lost = 0;
-    if (smaller(least[0], least[1]) < keeps_all_bits) {
+    return smaller(least[0], least[1]);
+  }
+  /// Where an element loses bits, NaN takes the place of its row's, in what was just stored.
+  INLINE void look_for_lost_bits(unsigned page) const {
+#pragma unroll 1
+    for (int q = 0; q < a_rows; ++q) {
+      const unsigned at = place_in_page(page, q);
+      const Vector<float, 4> big = load_local(at), small = load_local(at + a_bytes);
+      unsigned lost = 0;
 #pragma unroll
-      for (int q = 0; q < a_rows; ++q)
-#pragma unroll
-        for (int e = 0; e < 4; ++e) lost |= lost_bits(fetched.a[q][e]);
+      for (int e = 0; e < 4; ++e) lost |= lost_bits(big[e] + small[e]);
+      const unsigned nan[4] = {a_nan, a_nan, a_nan, a_nan};
+      if (lost) store_local(at + a_bytes, nan);
     }
-    return lost;
   }
 
-  /// With small tiles A's next elements are on their way as soon as the present ones have left their registers; with large ones that was 4
-  /// % slower.
+  /// With small tiles A's next elements are on their way as soon as the present ones have left their registers; with large ones that is 4 %
+  /// slower.
   static constexpr bool rolling = TILE_ROWS == 64 && !TRANS_A;
 
-  INLINE void run(char* first_page) const {
+  INLINE void run() const {
     Cursor next{Work(Grid(g)), whole.a, whole.b, 0, 0, 0, 0, 0};
-    const int count = next.work.count(Grid(g));
-    if (count == 0) return;
     start_part(next);
+    if (next.stages_left == 0) return;
     Fetched fetched;
     fetch_a(next, fetched);
     int slot = 0, parity = 1;
-    for (int stage = 0; stage < count; ++stage) {
+    while (true) {
       phase_wait(empty(pages, slot), parity);
       copy_b(next, pages + slot * page_bytes + 2 * a_bytes);
       phase_arrive_after_copies(full(pages, slot));
-      char* page = first_page + slot * page_bytes;
-      const bool more = stage + 1 < count;
+      const unsigned page = pages + slot * page_bytes;
+      const float least = least_of(fetched);
+      bool more;
       if constexpr (rolling) {
-        const unsigned lost = look_at(fetched);
         advance(next);
+        more = next.stages_left > 0;
         if (more && vectors_a && next.plain > 0) {
 #pragma unroll
           for (int q = 0; q < a_rows; ++q) {
-            store_row(page, fetched, q, lost);
+            store_row(page, fetched, q);
             const auto v = load_aligned<4>(next.a + row_of(q) * g.lda);
 #pragma unroll
             for (int e = 0; e < 4; ++e) fetched.a[q][e] = v[e];
           }
+          if (least < keeps_all_bits) look_for_lost_bits(page);
           phase_arrive(full(pages, slot));
         } else {
 #pragma unroll
-          for (int q = 0; q < a_rows; ++q) store_row(page, fetched, q, lost);
+          for (int q = 0; q < a_rows; ++q) store_row(page, fetched, q);
+          if (least < keeps_all_bits) look_for_lost_bits(page);
           phase_arrive(full(pages, slot));
           if (more) fetch_a(next, fetched);
         }
       } else {
 #pragma unroll
-        for (int q = 0; q < a_rows - 1; ++q) store_row(page, fetched, q, 0);
-        store_row(page, fetched, a_rows - 1, look_at(fetched));  // whichever row has the NaN
+        for (int q = 0; q < a_rows; ++q) store_row(page, fetched, q);
+        if (least < keeps_all_bits) look_for_lost_bits(page);
         phase_arrive(full(pages, slot));
         advance(next);
+        more = next.stages_left > 0;
         if (more) fetch_a(next, fetched);
       }
+      if (!more) return;
       if (++slot == STAGES) slot = 0, parity ^= 1;
     }
   }

@@ -23,11 +23,12 @@ struct Part {
 struct Grid {
   int rows, columns, tiles, stages, shared_tiles, blocks;
   int share, longer;  // stages of shared tiles a block computes, and how many blocks compute one more; the host keeps their sum in 31 bits
+  static index rounded_up(index size, int tile) { return index(static_cast<unsigned long long>(size + tile - 1) / unsigned(tile)); }
   explicit Grid(const Args& g) {
-    rows = int((g.m + TILE_ROWS - 1) / TILE_ROWS);
-    columns = int((g.n + tile_cols - 1) / tile_cols);
+    rows = int(rounded_up(g.m, TILE_ROWS));
+    columns = int(rounded_up(g.n, tile_cols));
     tiles = rows * columns * int(g.batch);
-    stages = int((g.k + tile_k - 1) / tile_k);
+    stages = int(rounded_up(g.k, tile_k));
     shared_tiles = int(g.split_n);
     blocks = block_count();
     share = int(g.split_k);
@@ -50,7 +51,7 @@ struct Work {
     const unsigned first = grid.first_of(block);
     tile = begin = left = 0;
     if (grid.shared_tiles > 0) {
-      tile = int(first / unsigned(grid.stages));
+      tile = 2 * grid.share == grid.stages && grid.longer == 0 ? block / 2 : int(first / unsigned(grid.stages));
       begin = int(first) - tile * grid.stages;
       left = grid.share + (block < grid.longer);
     }
@@ -64,7 +65,8 @@ struct Work {
     const int cut = left > 0 ? int(unsigned(begin + left - 1) / unsigned(grid.stages)) + 1 : 0;
     return cut + (whole < grid.tiles ? int(unsigned(grid.tiles - whole + grid.blocks - 1) / unsigned(grid.blocks)) : 0);
   }
-  /// To be called as often as there are parts.
+  bool more(const Grid& grid) const { return left > 0 || whole < grid.tiles; }
+  /// To be called while there are more.
   INLINE Part next(const Grid& grid) {
     Part part{whole, 0, grid.stages};
     if (left > 0) {
@@ -84,12 +86,18 @@ struct Place {
   int batch;
   index row, col;
 };
+/// Divisions take so long that those are left out which a product without a stack, or its first band, can do without.
 inline Place place_of(int tile, const Grid& grid) {
   const unsigned rows = unsigned(grid.rows), columns = unsigned(grid.columns), each = rows * columns;
-  const unsigned batch = unsigned(tile) / each, t = unsigned(tile) - batch * each;
-  const unsigned band = t / (tile_rows_in_a_band * columns), first = band * tile_rows_in_a_band, in_band = t - first * columns;
-  const unsigned height = first + tile_rows_in_a_band < rows ? unsigned(tile_rows_in_a_band) : rows - first, column = in_band / height;
-  return {int(batch), index(first + in_band - column * height) * TILE_ROWS, index(column) * tile_cols};
+  constexpr unsigned most = tile_rows_in_a_band;
+  unsigned t = unsigned(tile), batch = 0, first = 0;
+  if (t >= each) batch = t / each, t -= batch * each;
+  if (t >= most * columns) {
+    const unsigned band = t / (most * columns);
+    first = band * most, t -= first * columns;
+  }
+  const unsigned height = first + most < rows ? most : rows - first, column = height == most ? t / most : t / height;
+  return {int(batch), index(first + t - column * height) * TILE_ROWS, index(column) * tile_cols};
 }
 /// The matrices there. A division of 64 bits takes so long that a product without a stack had better not wait for it.
 INLINE Matrices matrices_at(const Place& at, const Matrices& whole, const Args& g) {

@@ -88,6 +88,10 @@ inline void more_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
 }
 
+// Two warp-groups, 0 and 1, that take turns (barriers 3 and 4): one waits for its turn, which the other passes on to it.
+inline void wait_for_turn(int group) { asm volatile("bar.sync %0, 256;" ::"r"(3 + group) : "memory"); }
+inline void pass_turn_from(int group) { asm volatile("bar.arrive %0, 256;" ::"r"(4 - group) : "memory"); }
+
 /// Waits for the 128 threads of a warp-group (barriers 1, 2, …): whether any of them said yes.
 inline bool any_of_group(int group, bool mine) {
   int any;

@@ -75,8 +75,9 @@ std::string why_no_mma_sync() {
 void choose_ptx_target() {
   if (std::getenv(cpu_variable) || target().empty()) return;
   set_variable(cpu_variable, std::string(target()));
-  // The target alone aborts the compiler. PTX 7.0 is the first with sm_80, 8.0 the first with sm_90a.
-  set_variable(features_variable, "+" + std::string(target()) + (target() == hopper ? ",+ptx80" : ",+ptx70"));
+  // The target alone aborts the compiler. PTX 7.0 is the first with sm_80, 8.1 the first with all that the kernels for
+  // sm_90a use (st.async).
+  set_variable(features_variable, "+" + std::string(target()) + (target() == hopper ? ",+ptx81" : ",+ptx70"));
 }
 
 }  // namespace sycl_mat

@@ -15,7 +15,7 @@ constexpr std::size_t work_items = 512;
 
 /// As measured on an H200.
 constexpr ScheduledTile tiles[] = {{128, 256, tile_k, 3, 56, 200, 2.10, 2.0, 2.0},
-                                   {128, 128, tile_k, 4, 48, 208, 1.04, 1.5, 1.0},
+                                   {128, 128, tile_k, 4, 48, 208, 1.00, 1.5, 1.0, 1, 1.2},
                                    {64, 128, tile_k, 7, 88, 168, 0.66, 1.5, 0.4}};
 
 TileSchedule choose(const Problem& p, const DeviceInfo& device) {
@@ -25,7 +25,7 @@ TileSchedule choose(const Problem& p, const DeviceInfo& device) {
     const bool trans_a = swapped ? !p.b.transposed : p.a.transposed, trans_b = swapped ? !p.a.transposed : p.b.transposed;
     for (ScheduledTile tile : tiles) {
       if (tile.cols == 256 && trans_b) continue;  // its registers would spill
-      if (tile.cols == 128 && trans_a) tile.stage *= 1.1;
+      if (tile.cols == 128 && trans_a) tile.stage *= 1.04;
       consider_tile(best, p, tile, swapped, device.compute_units);
     }
   }
@@ -54,8 +54,9 @@ Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, cons
     if (s.swapped && name == "TRANS_B") value = !p.a.transposed;
   }
   plan.constants.emplace_back("SWAPPED", s.swapped);
+  plan.constants.emplace_back("PAIRS", s.pairs);
   set_schedule(plan, s, work_items);
-  plan.local_memory = t.stages * (2 * t.rows + t.cols) * tile_k * 4 + 1024;
+  plan.local_memory = t.stages * (2 * t.rows + t.cols) * tile_k * 4 + 1024 + (s.pairs ? t.rows / 2 * t.cols * 4 : 0);
   return plan;
 }
 

@@ -14,6 +14,7 @@ constexpr index_t counters_of_a_tile = 32;  // as in kernels/shared_parts.hpp
 double steps_of(double parts) { return parts <= 8 ? parts : 2 * std::ceil(std::sqrt(parts)) + 4; }
 
 double model(const TileSchedule& s) {
+  if (s.pairs) return double(s.stages / 2) * s.tile.stage + s.tile.tile + s.tile.pair;
   const double rounds = double(ceil_div(s.tiles - s.shared_tiles, s.blocks));
   double time = rounds * (double(s.stages) * s.tile.stage + s.tile.tile);
   if (s.shared_tiles > 0) {
@@ -62,6 +63,11 @@ void consider_tile(TileSchedule& best, const Problem& p, const ScheduledTile& ti
       s.blocks = std::min({s.tiles * parts, processors, s.tiles * s.stages});
       consider(best, s);
     }
+    if (tile.pair > 0 && s.stages % 2 == 0 && 2 * s.tiles <= processors) {
+      s.blocks = 2 * s.tiles;
+      s.pairs = true;
+      consider(best, s);
+    }
   }
 }
 
@@ -77,13 +83,15 @@ void set_schedule(Plan& plan, const TileSchedule& s, std::size_t work_items) {
   if (s.shared_tiles > 0) {
     plan.split_k = s.shared_tiles * s.stages / s.blocks;
     plan.split_m = s.shared_tiles * s.stages % s.blocks;
+  }
+  if (s.shared_tiles > 0 && !s.pairs) {
     plan.counter_bytes = std::size_t(s.shared_tiles * 2 * counters_of_a_tile * 4);
     plan.scratch_stride = index_t(plan.counter_bytes) / 4;
     plan.scratch_bytes = plan.counter_bytes + std::size_t(s.blocks * 2 * t.rows * t.cols * 4);
   }
   plan.reason = std::to_string(s.tiles) + " tiles of " + std::to_string(t.rows) + "×" + std::to_string(t.cols) +
-                (s.swapped ? " of Dᵀ" : "") + " for " + std::to_string(s.blocks) + " blocks, " + std::to_string(s.shared_tiles) +
-                " of them cut along K";
+                (s.swapped ? " of Dᵀ" : "") + " for " + std::to_string(s.blocks) + " blocks" + (s.pairs ? " in pairs, " : ", ") +
+                std::to_string(s.shared_tiles) + " of them cut along K";
 }
 
 }  // namespace sycl_mat

@@ -16,6 +16,7 @@ struct ScheduledTile {
   int producer_registers = 0, consumer_registers = 0;
   double stage = 0, tile = 0, part = 0;
   double mixed = 1;  ///< how much longer whole tiles take behind shared ones: blocks then walk along K at different places
+  double pair = 0;   ///< what the two blocks of a cluster take to exchange halves of their sums; 0: the kernel knows no clusters
 };
 
 /// One way of sharing out a product.
@@ -25,6 +26,7 @@ struct TileSchedule {
   index_t tiles = 0, stages = 0;
   index_t blocks = 1;
   index_t shared_tiles = 0;
+  bool pairs = false;  ///< clusters of two blocks share a tile each (kernels/tile_pairs.hpp)
   double microseconds = std::numeric_limits<double>::infinity();
 };
 

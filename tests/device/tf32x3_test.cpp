@@ -168,6 +168,58 @@ TEST_F(Tf32x3, SmallNumbersWithoutLowBitsKeepTheirAccuracy) {
     }
 }
 
+/// 56 tiles, each shared by a cluster of two blocks (tests/unit/ptx_target_test.cpp sees to it that they are).
+constexpr Case in_pairs{897, 780, 640};
+
+TEST_F(Tf32x3, PairsOfBlocksAreExact) {
+  const Case s = in_pairs;
+  std::uniform_int_distribution<int> integer(-8, 8);
+  for (const Order order_a : {Order::rows, Order::columns})
+    for (const Order order_b : {Order::rows, Order::columns})
+      for (const int gap : {0, 3}) {
+        Guarded<float> a(s.m, s.k, order_a, gap), b(s.k, s.n, order_b, gap), d(s.m, s.n, Order::rows, gap);
+        for (auto* x : {&a, &b}) x->fill([&] { return float(integer(random_)); });
+        d.fill([&] { return not_a_number; });
+        multiply("tf32x3", a.view(), b.view(), d.view());
+        int wrong = 0;
+        for (std::int64_t i = 0; i < s.m; i += i % 128 == 63 || i == s.m - 2 ? 1 : 21)
+          for (std::int64_t j = 0; j < s.n; ++j) {
+            double sum = 0;
+            for (std::int64_t k = 0; k < s.k; ++k) sum += double(a.at(i, k)) * b.at(k, j);
+            wrong += d.at(i, j) != float(sum);
+          }
+        const std::string what = std::string(order_a == Order::rows ? "N" : "T") + (order_b == Order::rows ? "N" : "T");
+        ASSERT_EQ(wrong, 0) << what << " gap " << gap;
+        d.expect_only_matrix_written(what);
+      }
+}
+
+TEST_F(Tf32x3, PairsOfBlocksFindSpecialValues) {
+  // Whichever block of a pair meets one, in whichever half of the tile's rows.
+  const Case s = in_pairs;
+  std::normal_distribution<float> normal;
+  for (const bool in_b : {false, true})
+    for (const float special : test::specials)
+      for (const std::int64_t depth : {std::int64_t(0), s.k - 1}) {
+        std::vector<float> a(std::size_t(s.m * s.k)), b(std::size_t(s.k * s.n)), d(std::size_t(s.m * s.n)), e(d);
+        for (auto* x : {&a, &b})
+          for (float& y : *x) y = normal(random_);
+        const std::int64_t lines[] = {10, 100, 383, (in_b ? s.n : s.m) - 1};
+        for (const std::int64_t line : lines)
+          for (std::int64_t x = 0; x < s.k; ++x)
+            (in_b ? b[std::size_t(x * s.n + line)] : a[std::size_t(line * s.k + x)]) = x == depth ? special : 0;
+        multiply("tf32x3", row_major(a.data(), s.m, s.k), row_major(b.data(), s.k, s.n), row_major(d.data(), s.m, s.n));
+        multiply("tiled", row_major(a.data(), s.m, s.k), row_major(b.data(), s.k, s.n), row_major(e.data(), s.m, s.n));
+        int different = 0;
+        for (const std::int64_t line : lines)
+          for (std::int64_t other = 0; other < (in_b ? s.m : s.n); ++other) {
+            const std::size_t at = std::size_t(in_b ? other * s.n + line : line * s.n + other);
+            different += !test::same(d[at], e[at]);
+          }
+        EXPECT_EQ(different, 0) << "special " << special << (in_b ? " in B" : " in A") << ", depth " << depth;
+      }
+}
+
 TEST_F(Tf32x3, ProductsThatOverflowAndStacksOfThem) {
   std::vector<float> a(96 * 64, 0x1p70f), b(64 * 160, 0x1p70f), d(96 * 160);
   multiply("tf32x3", row_major(a.data(), 96, 64), row_major(b.data(), 64, 160), row_major(d.data(), 96, 160));
@@ -182,7 +234,7 @@ TEST_F(Tf32x3, ProductsThatOverflowAndStacksOfThem) {
 
 TEST_F(Tf32x3, TheSameBitsEveryTime) {
   std::normal_distribution<float> normal;
-  for (const Case& s : {Case{512, 512, 512}, Case{1000, 900, 777}, Case{64, 64, 20000}, Case{1536, 1664, 160}}) {
+  for (const Case& s : {Case{512, 512, 512}, Case{1000, 900, 777}, Case{64, 64, 20000}, Case{1536, 1664, 160}, in_pairs}) {
     std::vector<float> a(std::size_t(s.m * s.k)), b(std::size_t(s.k * s.n)), first(std::size_t(s.m * s.n)), d(first);
     for (auto* x : {&a, &b})
       for (float& y : *x) y = normal(random_);

@@ -69,7 +69,7 @@ Problem problem(DType type, index_t m, index_t n, index_t k) {
   Problem p;
   p.m = m, p.n = n, p.k = k;
   p.dtype = p.out = type;
-  p.accumulator = DType::float32;
+  p.accumulator = type == DType::float64 ? type : DType::float32;
   p.a.ld = k, p.b.ld = p.d.ld = n;
   return p;
 }
@@ -87,7 +87,7 @@ TEST(MmaSync, IsTakenWhereItsUnitsAreFaster) {
     for (const char* architecture : {"nvidia-sm80", "nvidia-sm86", "nvidia-sm89", "nvidia-sm120"})
       EXPECT_EQ(chosen(architecture, problem(type, 1000, 1000, 1000)), "mma_sync") << architecture;
   EXPECT_EQ(chosen("nvidia-sm75", problem(DType::float16, 1000, 1000, 1000)), "tiled");
-  EXPECT_EQ(chosen("nvidia-sm80", problem(DType::float64, 1000, 1000, 1000)), "tiled");
+  EXPECT_EQ(chosen("nvidia-sm80", problem(DType::float64, 1000, 1000, 1000)), "tiled") << "until it has been measured";
   for (const char* architecture : {"nvidia-sm80", "nvidia-sm86"}) {
     EXPECT_EQ(chosen(architecture, problem(DType::float16, 8, 4000, 4000)), "tiled") << "most of a tile would be empty";
     EXPECT_EQ(chosen(architecture, problem(DType::float32, 60, 60, 600)), "tiled") << "over before it is under way";
@@ -108,6 +108,8 @@ TEST(MmaSync, SaysWhyNot) {
     EXPECT_PRED2(says, refusal(device("nvidia-sm80"), p), "ieee");
     p.dtype = DType::float16;
     EXPECT_PRED2(says, refusal(device("nvidia-sm80"), p), "ieee");
+    p.dtype = DType::float64;
+    EXPECT_EQ(refusal(device("nvidia-sm80"), p), "") << "its units are IEEE";
   }
   p = problem(DType::float16, 1000, 1000, 1000);
   {
@@ -120,7 +122,7 @@ TEST(MmaSync, SaysWhyNot) {
 TEST(MmaSync, PlansFitTheSmallestDevices) {
   const Target target("sm_80");
   const Kernel& kernel = find_kernel("mma_sync");
-  for (const DType type : {DType::float32, DType::float16})
+  for (const DType type : {DType::float64, DType::float32, DType::float16})
     for (const index_t m : {1, 17, 64, 130, 500, 4096})
       for (const index_t n : {1, 30, 128, 1000, 5000})
         for (const index_t k : {0, 1, 300, 5000, 100000}) {
@@ -132,6 +134,31 @@ TEST(MmaSync, PlansFitTheSmallestDevices) {
           EXPECT_LT((plan.split_k - 1) * plan.split_n, std::max<index_t>(stages, 1)) << "a block without work";
           EXPECT_EQ(plan.range.global[2] % plan.range.local[2], 0u);
         }
+}
+
+TEST(Tf32x3, TilesForHalfOfTheDeviceAreSharedByClusters) {
+  DeviceInfo hopper = device("nvidia-sm90");
+  hopper.compute_units = 132;
+  const Kernel& kernel = find_kernel("tf32x3");
+  const auto pairs = [&](index_t m, index_t n, index_t k) {
+    const Plan plan = kernel.plan(kernel, problem(DType::float32, m, n, k), hopper, std::monostate{});
+    int value = -1;
+    for (const auto& [name, constant] : plan.constants)
+      if (name == "PAIRS") value = constant;
+    if (value == 1) {
+      EXPECT_EQ(plan.range.global[2], 512u * std::size_t(2 * plan.split_n));
+      EXPECT_EQ(plan.split_k, (k + 31) / 32 / 2);
+      EXPECT_EQ(plan.split_m, 0);
+      EXPECT_EQ(plan.scratch_bytes, 0u);
+      EXPECT_LE(plan.local_memory, 232448) << "what a block can have";
+    }
+    return value;
+  };
+  EXPECT_EQ(pairs(1024, 1024, 1024), 1);
+  EXPECT_EQ(pairs(897, 780, 640), 1) << "what the kernel's test of pairs multiplies";
+  EXPECT_EQ(pairs(1024, 1024, 1056), 0) << "33 stages have no halves";
+  EXPECT_EQ(pairs(1152, 1024, 1024), 0) << "72 pairs do not fit 132 multiprocessors";
+  EXPECT_EQ(pairs(4096, 4096, 4096), 0);
 }
 
 TEST(Wgmma16, PlansAddUp) {
