@@ -292,15 +292,17 @@ SYCL_MAT_INLINE Walk walk_of(const Args& g, const BlockOfD& d) { return {d, g.k 
 
 /// Groups help each other at the end. In its last block of B a group takes its rows unit after unit, and so does whoever is done with its
 /// own, from the panels that the group has packed. Every result is the same sum whoever computes it, and nobody waits. In ints: how many
-/// groups are done, then for each whether the panels of its last block are packed, and how many units of it are taken.
+/// groups are done, then for each, in a cache line of its own, whether the panels of its last block are packed, and how many units of it
+/// are taken.
 struct Help {
   int* ints;
   index own, groups;
   acc_t* memory;  // of group 0
 
-  bool packed(index group) const { return fetch_add(ints + 1 + 2 * group, 0) != 0; }
-  void set_packed() const { fetch_add(ints + 1 + 2 * own, 1); }
-  index take(index group) const { return fetch_add(ints + 2 + 2 * group, 1); }
+  int* of(index group) const { return ints + packed_help_counters(group); }
+  bool packed(index group) const { return fetch_add(of(group), 0) != 0; }
+  void set_packed() const { fetch_add(of(own), 1); }
+  index take(index group) const { return fetch_add(of(group) + 1, 1); }
   /// Whoever is the last one leaves zeros behind.
   void leave() const {
     if (fetch_add(ints, 1) == groups - 1)

@@ -15,7 +15,7 @@ inline bool packed_helps(long long m, long long n, long long k, long long batch,
                          long long groups) {
   return batch == 1 && split_k == 1 && groups > 1 && groups == blocks_of_d && double(m) * double(n) * double(k) >= 1e8;
 }
-inline long long packed_help_counters(long long groups) { return 1 + 2 * groups; }
+inline long long packed_help_counters(long long groups) { return 16 * (1 + groups); }
 
 /// Rows of A that are made ready together where A cannot be read in place: whole transposed blocks, whole micro-panels of 4, 6, 8, 12.
 constexpr int packed_a_rows = 48;
