@@ -160,7 +160,10 @@ void scaled_rows(const Problem& p, const Matrices<T, T>& x) {
       nullptr, count};
   constexpr index_t run = 2048;
   const index_t runs = count >= 8 * run ? (count + run - 1) / run : 1;
-  const index_t parts = std::max(runs > 1 ? 1 : std::clamp<index_t>(p.k / 16, 1, 16), (p.k + longest_sum - 1) / longest_sum);
+  // Each part's sums are fetched from the core that made them: four parts, more only where there is more to balance.
+  const index_t megabytes = p.k * count * index_t{sizeof(T)} >> 20;
+  const index_t even_parts = std::max<index_t>(1, std::min(p.k / 16, std::clamp<index_t>(megabytes, team_threads, 16)));
+  const index_t parts = std::max(runs > 1 ? 1 : even_parts, (p.k + longest_sum - 1) / longest_sum);
   T* sums = scratch<T>(2, parts * few * count);
   run_in_team(static_cast<int>(parts * runs), [&](int i) {
     const index_t k0 = p.k * (i / runs) / parts, k1 = p.k * (i / runs + 1) / parts, c0 = i % runs * run;
