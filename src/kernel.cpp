@@ -32,7 +32,7 @@ int element_of(DType type) {
 std::span<const Kernel> all_kernels() {
   static const std::vector<Kernel> list = [] {
     std::vector<Kernel> kernels;
-    for (const auto family : {ladder_kernels(), tiled_kernels(), packed_kernels(), packed_bf16_kernels(), skinny_kernels(),
+    for (const auto family : {ladder_kernels(), tiled_kernels(), packed_kernels(), packed_bf16_kernels(), skinny_kernels(), gemv_kernels(),
                               mma_sync_kernels(), tf32x3_kernels(), wgmma16_kernels()})
       kernels.insert(kernels.end(), family.begin(), family.end());
     return kernels;

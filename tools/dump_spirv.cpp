@@ -67,7 +67,12 @@ std::string text_of(const Constants& constants) {
 }
 
 int dump_all(sycl::queue& queue, const std::string& folder, const std::string& only) {
-  constexpr index_t sizes[][3] = {{256, 256, 256}, {1024, 1024, 1024}, {4096, 4096, 4096}, {64, 64, 65536}};
+  struct Size {
+    const char* kernel;
+    index_t m, n, k;
+  };
+  constexpr Size sizes[] = {{"tiled", 256, 256, 256}, {"tiled", 1024, 1024, 1024}, {"tiled", 4096, 4096, 4096}, {"tiled", 64, 64, 65536},
+                            {"gemv", 1, 4096, 4096},  {"gemv", 3, 1000, 65536},    {"gemv", 8, 16384, 4096}};
   constexpr const char* layouts[] = {"nn", "nt", "tn", "tt"};
   std::map<std::string, std::string> files;  // by source, since architectures share programs
   for (const std::string& architecture : shipped_architectures()) {
@@ -76,9 +81,9 @@ int dump_all(sycl::queue& queue, const std::string& folder, const std::string& o
     std::set<std::string> seen;
     for (const DType dtype : {DType::float32, DType::float64, DType::float16, DType::bfloat16, DType::int8})
       for (int layout = 0; layout < 4; ++layout)
-        for (const auto& [m, n, k] : sizes) {
+        for (const auto& [name, m, n, k] : sizes) {
           const Problem p = problem_of(m, n, k, dtype, layout);
-          const Kernel& kernel = find_kernel("tiled");
+          const Kernel& kernel = find_kernel(name);
           if (!kernel.why_not(p, device).empty()) continue;
           const Plan plan = kernel.plan(kernel, p, device, kernel.defaults(p, device));
           const std::string source = render(kernel, plan.constants);
@@ -95,7 +100,7 @@ int dump_all(sycl::queue& queue, const std::string& folder, const std::string& o
 
 int dump_one(sycl::queue& queue, int count, char** arguments) {
   const Kernel& kernel = find_kernel(arguments[1]);
-  const Problem p = problem_of(1024, 1024, 1024, DType::float32, 0);
+  const Problem p = problem_of(kernel.name == "gemv" ? 1 : 1024, 1024, 1024, DType::float32, 0);
   const DeviceInfo device = model_device(arguments[2]);
   Constants constants = kernel.plan(kernel, p, device, kernel.defaults(p, device)).constants;
   for (int i = 3; i < count; ++i) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiles the tiled kernel's default constants for Intel GPUs with ocloc: no GPU is needed. Every architecture, dtype and layout.
+"""Compiles the GPU kernels' default constants for Intel GPUs with ocloc: no GPU is needed. Every architecture, dtype and layout.
 
     tools/intel_check.py --build build/release [--write docs/intel-registers.md]
 
@@ -28,8 +28,14 @@ TARGETS = {
     "intel-xe-hpg": ("dg2", "Xe-HPG (Arc A)"),
     "intel-xe-hpc": ("pvc", "Xe-HPC (Data Center GPU Max)"),
 }
-PLAIN = ("TILE_M", "TILE_N", "TILE_K", "BATCH_M", "BATCH_N", "CHUNK")
-OPTIONS = ("A_TRANSPOSED", "PAD", "STRIDED", "ORDER", "AHEAD", "LOCAL", "SUB_GROUP", "SPLIT", "SWIZZLE")
+PLAIN = {
+    "tiled": ("TILE_M", "TILE_N", "TILE_K", "BATCH_M", "BATCH_N", "CHUNK"),
+    "gemv": ("ITEMS", "ALONG_K", "CHUNK", "ROWS", "STEPS"),
+}
+OPTIONS = {
+    "tiled": ("A_TRANSPOSED", "PAD", "STRIDED", "ORDER", "AHEAD", "LOCAL", "SUB_GROUP", "SPLIT", "SWIZZLE"),
+    "gemv": ("FEW", "SPLIT", "SUB_GROUP"),
+}
 
 
 @dataclass(frozen=True)
@@ -112,35 +118,38 @@ def compile_program(program: Program, folder: Path) -> Compiled:
 
 def table_row(result: Compiled) -> str:
     constants = result.program.constants
-    plain = ",".join(str(constants[name]) for name in PLAIN)
-    options = " ".join(f"{name.lower()}={constants[name]}" for name in OPTIONS)
+    kernel = result.program.kernel
+    plain = ",".join(str(constants[name]) for name in PLAIN[kernel])
+    options = " ".join(f"{name.lower()}={constants[name]}" for name in OPTIONS[kernel])
     state = result.failure.splitlines()[-1] if result.failure else str(result.spills)
     return (
-        f"| {result.program.dtype} | {' '.join(result.layouts)} | {plain} | {options} | {result.simd} | {result.registers} | {state} "
+        f"| {kernel} | {result.program.dtype} | {' '.join(result.layouts)} | {plain} | {options} | {result.simd} | {result.registers} | {state} "
         f"| {result.local_memory} | {result.barriers} | {result.code_bytes / 1024:.0f} |"
     )
 
 
 def document(results: list[Compiled], version: str) -> str:
     lines = [
-        "# What the tiled kernel takes on Intel GPUs",
+        "# What the GPU kernels take on Intel GPUs",
         "",
         "Made by `tools/intel_check.py`; CI fails where a line spills. The constants are what the planner takes where nothing was",
-        "measured, for products of 256³, 1024³, 4096³ and 64×64×65536. SIMD: work-items an instruction serves. Registers: of 32 bytes",
+        "measured: of `tiled` for products of 256³, 1024³, 4096³ and 64×64×65536 (tile_m, tile_n, tile_k, batch_m, batch_n, chunk), of",
+        "`gemv` for 1×4096×4096, 3×1000×65536 and 8×16384×4096 (work-items of a group, of a result, chunk, rows of a work-item,",
+        "loads under way). SIMD: work-items an instruction serves. Registers: of 32 bytes",
         "(64 on Xe-HPC) a hardware thread. Spills: as the compiler reports them. Local memory in bytes a work-group. Layouts: A then B,",
         f"n row-major, t column-major; one line stands for all layouts that came out alike. Compiler: {version}.",
     ]
     for architecture, (device, title) in TARGETS.items():
         lines += ["", f"## {title}: `{architecture}`, compiled for `{device}`", ""]
-        lines += ["| dtype | layouts | constants | options | SIMD | registers | spills | local memory | barriers | code KiB |"]
-        lines += ["| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
+        lines += ["| kernel | dtype | layouts | constants | options | SIMD | registers | spills | local memory | barriers | code KiB |"]
+        lines += ["| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
         rows: dict[tuple[object, ...], Compiled] = {}
         for result in results:
             program = result.program
             if program.architecture != architecture:
                 continue
-            chosen = tuple(program.constants[name] for name in PLAIN + OPTIONS)
-            key = (program.dtype, chosen, result.simd, result.spills, result.local_memory, result.failure)
+            chosen = tuple(program.constants[name] for name in PLAIN[program.kernel] + OPTIONS[program.kernel])
+            key = (program.kernel, program.dtype, chosen, result.simd, result.spills, result.local_memory, result.failure)
             if key in rows:
                 rows[key].layouts += result.layouts
             else:

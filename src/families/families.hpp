@@ -14,6 +14,7 @@ std::span<const Kernel> tiled_kernels();        ///< the GPU kernel
 std::span<const Kernel> packed_kernels();       ///< the CPU kernel
 std::span<const Kernel> packed_bf16_kernels();  ///< bfloat16 on the CPU's dot products
 std::span<const Kernel> skinny_kernels();       ///< the CPU's products with few rows or columns
+std::span<const Kernel> gemv_kernels();         ///< products with few rows or columns on GPUs
 std::span<const Kernel> mma_sync_kernels();     ///< float32 and 16-bit numbers on NVIDIA's tensor units, 8.0 and newer
 std::span<const Kernel> tf32x3_kernels();       ///< float32 on Hopper's tensor units
 std::span<const Kernel> wgmma16_kernels();      ///< float16 and bfloat16 on Hopper's tensor units

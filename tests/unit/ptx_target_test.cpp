@@ -89,7 +89,7 @@ TEST(MmaSync, IsTakenWhereItsUnitsAreFaster) {
   EXPECT_EQ(chosen("nvidia-sm75", problem(DType::float16, 1000, 1000, 1000)), "tiled");
   EXPECT_EQ(chosen("nvidia-sm80", problem(DType::float64, 1000, 1000, 1000)), "tiled") << "until it has been measured";
   for (const char* architecture : {"nvidia-sm80", "nvidia-sm86"}) {
-    EXPECT_EQ(chosen(architecture, problem(DType::float16, 8, 4000, 4000)), "tiled") << "most of a tile would be empty";
+    EXPECT_EQ(chosen(architecture, problem(DType::float16, 12, 4000, 4000)), "tiled") << "most of a tile would be empty";
     EXPECT_EQ(chosen(architecture, problem(DType::float32, 60, 60, 600)), "tiled") << "over before it is under way";
   }
 }
