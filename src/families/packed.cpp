@@ -16,6 +16,15 @@ std::string why_not(const Problem& p, const DeviceInfo& device) {
   return {};
 }
 
+/// How deep a block of A is that is read in place where it is stored along m: a cache line holds elements of several row panels and should
+/// still be there for the next. Measured: either all of the block lies well within the second cache, or a shallow one is best (its lines,
+/// which can be a power of two apart, then push each other out least), unless D, read and written once a block, outgrows that cache.
+index_t depth_in_place(const Problem& p, const DeviceInfo& device) {
+  constexpr index_t deep = 256, shallow = 32;
+  const index_t size = size_of(p.dtype), l2 = device.l2_cache > 0 ? device.l2_cache : 512 << 10;
+  return p.m * deep * size <= l2 * 2 / 5 || p.m * p.n * size > l2 / 2 ? deep : shallow;
+}
+
 Params defaults(const Problem& p, const DeviceInfo& device) { return default_pack_params(p, device); }
 
 Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, const Params& params) {
@@ -29,8 +38,7 @@ Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, cons
   const bool keep_sums = p.out != p.accumulator;
   // Transposed or narrower panels cannot be read in place.
   if (pack_b && c.pack == 0) c.pack = 2;
-  if (a_direct)
-    c.kc = std::min(c.kc, 256);  // a cache line of A holds elements of several row panels: it should still be there for the next
+  if (a_direct) c.kc = static_cast<int>(std::min<index_t>(c.kc, depth_in_place(p, device)));
   if (keep_sums && c.mc == 0) c.mc = 1024 / c.mr * c.mr;
 
   CpuCosts costs;

@@ -214,6 +214,27 @@ TEST_F(Cpu, SharedSumsGiveTheSameBitsEveryTime) {
   }
 }
 
+/// Columns of A that are read in place: in shallow blocks where the second cache would not hold deep ones.
+TEST_F(Cpu, DepthOfBlocksOfAReadInPlace) {
+  DeviceInfo device = harness().info;
+  device.l2_cache = 1 << 20;
+  const auto depth = [&](index_t m, index_t n, index_t k) {
+    Problem p;
+    p.m = m, p.n = n, p.k = k;
+    p.a.transposed = true, p.a.ld = m, p.b.ld = p.d.ld = n;
+    const Kernel& kernel = find_kernel("packed");
+    for (const auto& [name, value] : kernel.plan(kernel, p, device, kernel.defaults(p, device)).constants)
+      if (name == "KC") return value;
+    return 0;
+  };
+  const int columns = 2 * vector_elements(device, DType::float32);
+  EXPECT_EQ(depth(90, columns, 12800), 256);
+  EXPECT_EQ(depth(1024, columns, 12800), 32);
+  EXPECT_EQ(depth(12800, columns, 1024), 256) << "results that no cache holds would be read for every block";
+  harness().check("packed", PackParams{.mr = 6, .nv = 4, .kc = 512, .mc = 0, .nc = 256, .pack = 0},
+                  Case{.m = 600, .n = columns - 3, .k = 150, .trans_a = true, .gap = 1, .integers = true});
+}
+
 /// Work-groups take rows of each other's last blocks, whoever is done first: the results must not depend on who was.
 TEST_F(Cpu, GroupsHelpEachOther) {
   const PackParams packed_on_the_way{.mr = 6, .nv = 4, .kc = 160, .mc = 0, .nc = 192, .pack = 2};
