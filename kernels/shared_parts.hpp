@@ -1,7 +1,8 @@
 // The parts of tiles that several blocks share are added up by whichever block arrives last, always in the order of K: the same call gives
 // the same bits, and nobody waits for anybody.
 //
-// To be included where TILE_ROWS, tile_cols, tile_k, INLINE and `consumers` are known: work-items, in two warp-groups, that hold a tile's sums.
+// To be included where TILE_ROWS, tile_cols, tile_k, INLINE and `consumers` are known: work-items, in two warp-groups, that hold a tile's
+// sums.
 #pragma once
 
 #include "tile_shares.hpp"

@@ -27,11 +27,11 @@
 #include "wgmma.hpp"
 
 // constants: begin
-constexpr int TILE_ROWS = 128;  // 64 or 128
-constexpr int TILE_COLS = 128;  // 128 or 256 (with 128 rows)
-constexpr int SWAPPED = 0;      // Dᵀ = Bᵀ·Aᵀ is computed: a is B and b is A, TRANS_A and TRANS_B speak of those, m and n as well
-constexpr int STAGES = 4;       // tiles of A and B in local memory
-constexpr int PAIRS = 0;        // 1: clusters of two blocks compute a tile each, see below
+constexpr int TILE_ROWS = 128;          // 64 or 128
+constexpr int TILE_COLS = 128;          // 128 or 256 (with 128 rows)
+constexpr int SWAPPED = 0;              // Dᵀ = Bᵀ·Aᵀ is computed: a is B and b is A, TRANS_A and TRANS_B speak of those, m and n as well
+constexpr int STAGES = 4;               // tiles of A and B in local memory
+constexpr int PAIRS = 0;                // 1: clusters of two blocks compute a tile each, see below
 constexpr int PRODUCER_REGISTERS = 48;  // 48 + 208, or any two multiples of 8 with this sum
 constexpr int CONSUMER_REGISTERS = 208;
 // constants: end
