@@ -67,20 +67,6 @@ SYCL_MAT_INLINE void load_blocks(unsigned from, unsigned (&blocks)[4]) {
                  : "r"(from));
   }
 }
-/// 2 or 4 words from a local address that is a multiple of their size.
-SYCL_MAT_INLINE void load_words(unsigned from, unsigned (&words)[2]) {
-  asm volatile("ld.shared.v2.u32 {%0,%1}, [%2];" : "=r"(words[0]), "=r"(words[1]) : "r"(from));
-}
-SYCL_MAT_INLINE void load_words(unsigned from, unsigned (&words)[4]) {
-  asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3]) : "r"(from));
-}
-SYCL_MAT_INLINE void store_words(unsigned to, const unsigned (&words)[2]) {
-  asm volatile("st.shared.v2.u32 [%0], {%1,%2};" ::"r"(to), "r"(words[0]), "r"(words[1]) : "memory");
-}
-SYCL_MAT_INLINE void store_words(unsigned to, const unsigned (&words)[4]) {
-  asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(to), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3]) : "memory");
-}
-
 /// The first `present` of 4, 8 or 16 bytes, the others zeros.
 template <int bytes>
 SYCL_MAT_INLINE void copy_part(unsigned to, const void* from, int present) {
@@ -89,23 +75,6 @@ SYCL_MAT_INLINE void copy_part(unsigned to, const void* from, int present) {
   } else {
     asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(to), "l"(from), "r"(present), "n"(bytes) : "memory");
   }
-}
-template <int bytes>
-SYCL_MAT_INLINE void copy_all(unsigned to, const void* from) {
-  if constexpr (bytes == 16) {
-    copy_16(to, from);
-  } else {
-    copy_4(to, from);
-  }
-}
-/// As for floats in ptx.hpp.
-inline Vector<double, 4> load_from_others(const double* from) {
-  double x, y, z, w;
-  asm volatile("ld.global.cg.v2.f64 {%0, %1}, [%4]; ld.global.cg.v2.f64 {%2, %3}, [%4 + 16];"
-               : "=&d"(x), "=&d"(y), "=d"(z), "=d"(w)
-               : "l"(from)
-               : "memory");
-  return {x, y, z, w};
 }
 /// This thread's copies up to here form a group; waits until at most `count` of its groups are under way.
 SYCL_MAT_INLINE void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }

@@ -67,8 +67,18 @@ inline Vector<float, 4> load_local(unsigned address) {
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(x), "=f"(y), "=f"(z), "=f"(w) : "r"(address) : "memory");
   return {x, y, z, w};
 }
-inline void store_local(unsigned address, const unsigned (&x)[4]) {
-  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]) : "memory");
+/// 2 or 4 words from a local address that is a multiple of their size.
+SYCL_MAT_INLINE void load_words(unsigned from, unsigned (&words)[2]) {
+  asm volatile("ld.shared.v2.u32 {%0,%1}, [%2];" : "=r"(words[0]), "=r"(words[1]) : "r"(from));
+}
+SYCL_MAT_INLINE void load_words(unsigned from, unsigned (&words)[4]) {
+  asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3]) : "r"(from));
+}
+SYCL_MAT_INLINE void store_words(unsigned to, const unsigned (&words)[2]) {
+  asm volatile("st.shared.v2.u32 [%0], {%1,%2};" ::"r"(to), "r"(words[0]), "r"(words[1]) : "memory");
+}
+SYCL_MAT_INLINE void store_words(unsigned to, const unsigned (&words)[4]) {
+  asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(to), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3]) : "memory");
 }
 
 /// A load that the optimiser leaves alone: otherwise it joins paths that load the same address, and branches between single loads.
@@ -90,13 +100,21 @@ inline int count_arrival(int* counter) {
                : "memory");
   return before;
 }
-/// Four floats that another block wrote, past this multiprocessor's own cache.
+/// Four numbers that another block wrote, past this multiprocessor's own cache.
 inline Vector<float, 4> load_from_others(const float* from) {
   Vector<float, 4> v;
   float x, y, z, w;
   asm volatile("ld.global.cg.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(x), "=f"(y), "=f"(z), "=f"(w) : "l"(from) : "memory");
   v[0] = x, v[1] = y, v[2] = z, v[3] = w;
   return v;
+}
+inline Vector<double, 4> load_from_others(const double* from) {
+  double x, y, z, w;
+  asm volatile("ld.global.cg.v2.f64 {%0, %1}, [%4]; ld.global.cg.v2.f64 {%2, %3}, [%4 + 16];"
+               : "=&d"(x), "=&d"(y), "=d"(z), "=d"(w)
+               : "l"(from)
+               : "memory");
+  return {x, y, z, w};
 }
 
 }  // namespace sycl_mat

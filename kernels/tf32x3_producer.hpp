@@ -157,8 +157,8 @@ struct Producer {
     unsigned big[4], small[4];
 #pragma unroll
     for (int e = 0; e < 4; ++e) split(fetched.a[q][e], big[e], small[e]);
-    store_local(place_in_page(page, q) + a_bytes, small);
-    store_local(place_in_page(page, q), big);
+    store_words(place_in_page(page, q) + a_bytes, small);
+    store_words(place_in_page(page, q), big);
   }
   INLINE float least_of(const Fetched& fetched) const {
     float least[2] = {1, 1};
@@ -178,7 +178,7 @@ struct Producer {
 #pragma unroll
       for (int e = 0; e < 4; ++e) lost |= lost_bits(big[e] + small[e]);
       const unsigned nan[4] = {a_nan, a_nan, a_nan, a_nan};
-      if (lost) store_local(at + a_bytes, nan);
+      if (lost) store_words(at + a_bytes, nan);
     }
   }
 
