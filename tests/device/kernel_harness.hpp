@@ -412,4 +412,36 @@ inline Harness& harness() {
   return *one;
 }
 
+/// Zero times anything but a number is no number; and what lies beyond an edge, or scratch memory that was never written, must not get in.
+/// At least 3 rows and 4 columns, and k ≥ 5; float32, with the kernel's defaults.
+inline void check_nan_and_infinity(std::string_view name, index_t m, index_t n, index_t k, bool trans_a, bool trans_b) {
+  Harness& h = harness();
+  Stack a(h.queue, DType::float32, m, k, trans_a, 0, false, 1, 1, true), b(h.queue, DType::float32, k, n, trans_b, 0, false, 1, 1, true);
+  Stack d(h.queue, DType::float32, m, n, false, 0, false, 1, 1, true);
+  for (index_t p = 0; p < k; ++p) {
+    for (index_t i = 0; i < m; ++i) put(a.element(0, i, p), DType::float32, 1);
+    for (index_t j = 0; j < n; ++j) put(b.element(0, p, j), DType::float32, j == 3 ? 0 : 1);
+  }
+  put(a.element(0, 1, k - 1), DType::float32, INFINITY);
+  put(a.element(0, 2, 4), DType::float32, NAN);
+  Problem p;
+  p.m = m, p.n = n, p.k = k;
+  p.a = a.operand, p.b = b.operand, p.d = d.operand;
+  const Kernel& kernel = find_kernel(name);
+  const Plan plan = kernel.plan(kernel, p, h.info, kernel.defaults(p, h.info));
+  Guarded scratch(h.queue, plan.scratch_bytes, true);
+  std::memset(scratch.data(), 0xff, plan.scratch_bytes);  // NaN
+  std::memset(scratch.data(), 0, plan.counter_bytes);
+  h.launch(plan, p, scratch.data());
+  h.queue.wait_and_throw();
+  for (index_t i = 0; i < m; ++i)
+    for (index_t j = 0; j < n; ++j) {
+      const double x = get(d.element(0, i, j), DType::float32);
+      if (i == 2 || (i == 1 && j == 3))
+        ASSERT_TRUE(std::isnan(x)) << name << " " << trans_a << trans_b << " " << i << ", " << j;
+      else
+        ASSERT_EQ(x, i == 1 ? INFINITY : j == 3 ? 0 : double(k)) << name << " " << trans_a << trans_b << " " << i << ", " << j;
+    }
+}
+
 }  // namespace sycl_mat::harness
