@@ -2,6 +2,8 @@
 
 #include "backends/onemkl.hpp"
 #include "launch.hpp"
+#include "rearrange.hpp"
+#include "sycl_mat/errors.hpp"
 
 namespace sycl_mat {
 namespace {
@@ -20,8 +22,15 @@ void execute(Context::State& context, const Problem& problem, const GemmOptions&
     onemkl::gemm(context, problem);
     remember_kernel(onemkl::name);
   } else {
-    launch(context, prepared->plan, *prepared->program, problem);
-    remember_kernel(prepared->plan.kernel->name);
+    const Plan& plan = prepared->plan;
+    try {
+      launch(context, plan, *prepared->program, problem);
+    } catch (const OutOfMemoryError&) {
+      if (plan.copies.empty()) throw;
+      const Plan plain = plan_rearranged(*plan.kernel, problem, context.info, plan.params, {});  // slower, but it needs no copies
+      launch(context, plain, context.programs.get(*plan.kernel, plain.constants), problem);
+    }
+    remember_kernel(plan.kernel->name);
   }
 }
 

@@ -24,6 +24,13 @@ struct LaunchRange {
 
 struct Kernel;
 
+/// An operand that is copied before the product, which then reads the copy (rearrange.hpp).
+struct OperandCopy {
+  bool of_b = false;       ///< of A otherwise
+  Operand to;              ///< its layout; the address is only known when it is launched
+  std::size_t offset = 0;  ///< bytes from the scratch memory's begin
+};
+
 /// Everything launch.cpp needs: decided once, by plan.cpp and the family it asked.
 struct Plan {
   const Kernel* kernel = nullptr;  ///< null: the host path, or another backend
@@ -36,6 +43,7 @@ struct Plan {
   std::size_t scratch_bytes = 0;  ///< in all; the first `counter_bytes` of it are zero when a kernel starts, and left zero
   std::size_t counter_bytes = 0;
   std::int64_t local_memory = 0;  ///< bytes a work-group
+  std::vector<OperandCopy> copies;
   std::string reason;
 };
 
@@ -55,6 +63,9 @@ struct Kernel {
   /// Without a measurement the planner takes the able kernel with the highest preference; 0 (and null): only when it is asked for.
   /// 10 is the device's general kernel ("tiled" on a GPU, "packed" on a CPU), more a specialist for this shape.
   int (*preference)(const Problem&, const DeviceInfo&) = nullptr;
+  /// An estimate of what the product takes, of kernels that are slower where lines begin anywhere, or with one of the layouts: the planner
+  /// then weighs copies of A and B. It must not look at addresses. Null: the operands are taken as they are.
+  double (*microseconds)(const Problem&, const DeviceInfo&) = nullptr;
 };
 
 /// All kernels, lessons first. src/kernel.cpp is the one list.

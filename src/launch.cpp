@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "../kernels/gemm_args.hpp"
+#include "rearrange.hpp"
 
 namespace sycl_mat {
 namespace {
@@ -52,17 +53,10 @@ void set_args_in_words(sycl::handler& h, const Problem& p, void* scratch, const 
 }
 
 template <class Accumulator>
-void submit(Context::State& context, const Plan& plan, const Program& program, const Problem& p) {
+void submit_as(Context::State& context, const Plan& plan, const Program& program, const Problem& p, void* scratch) {
   const auto args = arguments<Accumulator>(plan, p);
   const sycl::nd_range<3> range{{plan.range.global[0], plan.range.global[1], plan.range.global[2]},
                                 {plan.range.local[0], plan.range.local[1], plan.range.local[2]}};
-  // Scratch is reused by every kernel of the queue: asking for it and submitting its user must not be interleaved by another thread.
-  std::unique_lock guard(context.launching, std::defer_lock);
-  void* scratch = nullptr;
-  if (plan.scratch_bytes > 0) {
-    guard.lock();
-    scratch = context.scratch.require(plan.scratch_bytes, plan.counter_bytes);
-  }
   syclex::submit(context.queue, [&](sycl::handler& h) {
     if (context.info.backend == "cuda") {
       set_args_in_words(h, p, scratch, args);
@@ -74,17 +68,38 @@ void submit(Context::State& context, const Plan& plan, const Program& program, c
   context.pending.submitted();
 }
 
+void submit(Context::State& context, const Plan& plan, const Program& program, const Problem& problem, void* scratch) {
+  switch (problem.accumulator) {
+    case DType::float64:
+      return submit_as<double>(context, plan, program, problem, scratch);
+    case DType::int32:
+      return submit_as<int>(context, plan, program, problem, scratch);
+    default:
+      return submit_as<float>(context, plan, program, problem, scratch);
+  }
+}
+
+/// The copies, and the problem that reads them.
+Problem copied(Context::State& context, const Plan& plan, const Problem& problem, void* scratch) {
+  Problem read = problem;
+  for (const OperandCopy& copy : plan.copies) {
+    const CopyLaunch launch = launch_of(copy, problem, scratch);
+    submit(context, launch.plan, context.programs.get(*launch.plan.kernel, launch.plan.constants), launch.problem, nullptr);
+    Operand& operand = copy.of_b ? read.b : read.a;
+    operand = copy.to;
+    operand.data = launch.problem.d.data;
+  }
+  return read;
+}
+
 }  // namespace
 
 void launch(Context::State& context, const Plan& plan, const Program& program, const Problem& problem) {
-  switch (problem.accumulator) {
-    case DType::float64:
-      return submit<double>(context, plan, program, problem);
-    case DType::int32:
-      return submit<int>(context, plan, program, problem);
-    default:
-      return submit<float>(context, plan, program, problem);
-  }
+  if (plan.scratch_bytes == 0) return submit(context, plan, program, problem, nullptr);
+  // Scratch is reused by every kernel of the queue: asking for it and submitting its user must not be interleaved by another thread.
+  const std::lock_guard guard(context.launching);
+  void* const scratch = context.scratch.require(plan.scratch_bytes, plan.counter_bytes);
+  submit(context, plan, program, plan.copies.empty() ? problem : copied(context, plan, problem, scratch), scratch);
 }
 
 }  // namespace sycl_mat

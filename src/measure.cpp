@@ -9,6 +9,7 @@
 #include "backends/host.hpp"
 #include "launch.hpp"
 #include "params_pack.hpp"
+#include "plan.hpp"
 #include "sycl_mat/errors.hpp"
 
 namespace sycl_mat {
@@ -244,8 +245,7 @@ std::string prove(Context::State& context, const Kernel& kernel, const Params& p
     const auto run = [&] {
       context.queue.memcpy(taken[2], before.data(), before.size());
       context.wait();
-      Plan plan = kernel.plan(kernel, p, context.info, params);
-      plan.kernel = &kernel;
+      const Plan plan = plan_with(kernel, p, context.info, params);
       launch(context, plan, context.programs.get(kernel, plan.constants), p);
       context.queue.memcpy(got.data(), taken[2], got.size());
       context.wait();

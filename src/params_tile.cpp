@@ -37,6 +37,9 @@ constexpr int deepest_tile = 128;  // the loop over a tile is unrolled
 constexpr int most_splits = 256;   // each leaves its sums in scratch memory
 constexpr int most_sharers = 1 << 14;
 
+/// The runtime's library for PTX lacks __spirv_GroupBroadcast (2026.2).
+bool has_sub_group_broadcast(const DeviceInfo& device) { return device.backend != "cuda"; }
+
 const Constraint constraints[] = {
     {[](const Case& c) { return std::min({c.p.tile_m, c.p.tile_n, c.p.tile_k, c.p.batch_m, c.p.batch_n}) >= 1; },
      [](const Case& c) { return "a constant is below 1 (" + to_string(c.p) + ")"; }},
@@ -79,6 +82,10 @@ const Constraint constraints[] = {
     {[](const Case& c) { return c.o.local != 2 || (c.o.sub_group > 0 && c.p.tile_n % c.o.sub_group == 0); },
      [](const Case& c) {
        return "local = 2 needs a sub_group that divides tile_n = " + text(c.p.tile_n) + ": all of its lanes must want the same rows of A";
+     }},
+    {[](const Case& c) { return c.o.local != 2 || has_sub_group_broadcast(c.device); },
+     [](const Case&) {
+       return std::string("local = 2 reads the registers of other lanes, for which the runtime has no function on CUDA devices");
      }},
     {[](const Case& c) { return in_range(c.o.split_k, 1, most_splits); },
      [](const Case& c) {
@@ -126,7 +133,7 @@ TileOptions sane(TileOptions o, const DeviceInfo& device) {
   o.share = o.split_k > 1 ? 0 : std::clamp(o.share, 0, most_sharers);
   const auto& sizes = device.sub_group_sizes;
   if (o.sub_group != 0 && std::find(sizes.begin(), sizes.end(), o.sub_group) == sizes.end()) o.sub_group = 0;
-  if (o.local == 2 && o.sub_group == 0) o.local = 1;
+  if (o.local == 2 && (o.sub_group == 0 || !has_sub_group_broadcast(device))) o.local = 1;
   return o;
 }
 

@@ -2,6 +2,7 @@
 
 #include "backends/host.hpp"
 #include "backends/onemkl.hpp"
+#include "rearrange.hpp"
 #include "sycl_mat/errors.hpp"
 #include "tuning_db.hpp"
 #include "warning.hpp"
@@ -17,8 +18,7 @@ std::string why_not(const Kernel& kernel, const Problem& p, const DeviceInfo& de
 }
 
 Plan with(const Kernel& kernel, const Problem& p, const DeviceInfo& device, const Params& params, std::string reason) {
-  Plan plan = kernel.plan(kernel, p, device, params);
-  plan.kernel = &kernel;
+  Plan plan = plan_with(kernel, p, device, params);
   if (!plan.reason.empty()) reason += "; " + plan.reason;
   plan.reason = std::move(reason);
   return plan;
@@ -186,6 +186,10 @@ bool host_chosen(const Problem& p, const DeviceInfo& device) {
 }
 
 }  // namespace
+
+Plan plan_with(const Kernel& kernel, const Problem& p, const DeviceInfo& device, const Params& params) {
+  return plan_rearranged(kernel, p, device, params, worth_copying(kernel, p, device));
+}
 
 bool on_host(const Problem& p, const DeviceInfo& device, const GemmOptions& options) {
   check_backend(options);

@@ -12,6 +12,7 @@
 #include "backends/onemkl.hpp"
 #include "caller_placement.hpp"
 #include "launch.hpp"
+#include "plan.hpp"
 #include "sycl_mat/errors.hpp"
 #include "tune_group.hpp"
 
@@ -34,8 +35,7 @@ class Runner {
     context_ = &context;
     problem_ = p;
     if (c.kernel) {
-      plan_ = c.kernel->plan(*c.kernel, p, context.info, c.params);
-      plan_.kernel = c.kernel;
+      plan_ = plan_with(*c.kernel, p, context.info, c.params);
       program_ = &context.programs.get(*c.kernel, plan_.constants);
     } else if (c.other == onemkl::name) {
       onemkl::require();

@@ -10,6 +10,7 @@
 
 #include "disk_cache.hpp"
 #include "params_fields.hpp"
+#include "plan.hpp"
 #include "shape_class.hpp"
 #include "sweep.hpp"
 #include "sycl_mat/errors.hpp"
@@ -143,8 +144,7 @@ std::vector<GroupSearch::Built> GroupSearch::build(std::vector<Candidate> candid
       const double begun = now();
       try {
         for (const Problem& p : problems_) {
-          built.plans.push_back(kernel_.plan(kernel_, p, context_.info, c.params));
-          built.plans.back().kernel = &kernel_;
+          built.plans.push_back(plan_with(kernel_, p, context_.info, c.params));
           built.programs.push_back(&context_.programs.get(kernel_, built.plans.back().constants));
         }
         c.registers = built.programs[0]->registers;

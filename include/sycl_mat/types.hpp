@@ -60,6 +60,8 @@ struct MatrixView {
 inline MatrixView row_major(void* data, std::int64_t rows, std::int64_t cols, DType dtype = DType::float32) {
   return {data, dtype, rows, cols, cols, 1, {}};
 }
+/// The same of numbers whose type says what they are.
+inline MatrixView row_major(double* data, std::int64_t rows, std::int64_t cols) { return row_major(data, rows, cols, DType::float64); }
 
 enum class Activation : std::uint8_t { none, relu, gelu, sigmoid, tanh, silu };
 

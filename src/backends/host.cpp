@@ -40,23 +40,14 @@ T* scratch(int slot, index_t elements) {
   return s.memory.get();
 }
 
-template <class T>
-void product(const Product<T>& x) {
-  if constexpr (std::is_same_v<T, float>)
-    isa().product_f32(x);
-  else if constexpr (std::is_same_v<T, double>)
-    isa().product_f64(x);
-  else
-    isa().product_i32(x);
-}
-
-template <class T>
-void dots(const Dots<T>& x) {
-  if constexpr (std::is_same_v<T, float>)
-    isa().dots_f32(x);
-  else
-    isa().dots_f64(x);
-}
+// What the instruction set has for each type of accumulator.
+void compute(const Product<float>& x) { isa().product_f32(x); }
+void compute(const Product<double>& x) { isa().product_f64(x); }
+void compute(const Product<std::int32_t>& x) { isa().product_i32(x); }
+void compute(const Dots<float>& x) { isa().dots_f32(x); }
+void compute(const Dots<double>& x) { isa().dots_f64(x); }
+void compute(const Rows<float>& x) { isa().rows_f32(x); }
+void compute(const Rows<double>& x) { isa().rows_f64(x); }
 
 template <class T>
 void transpose(const T* from, index_t from_ld, index_t rows, index_t cols, T* to, index_t to_ld) {
@@ -123,11 +114,11 @@ void rows_of(const Problem& p, const Matrices<In, Out>& x, std::pair<const Acc*,
         g.next_b = reinterpret_cast<const char*>(x.b + p.b.inner);
         g.next_lines = std::max(p.m, p.n) * p.k * static_cast<index_t>(sizeof(Acc)) / 64;
       }
-      return product(g);
+      return compute(g);
     }
   }
   g.d = scratch<Acc>(2, m * p.n);
-  product(g);
+  compute(g);
   write_back<Acc, Acc, Out>(p, g.d, begin, end, x.c, x.d);
 }
 
@@ -142,7 +133,7 @@ void dots_with_rows(const Problem& p, const Matrices<T, T>& x, index_t begin, in
   if (!long_a) g.rows = x.b + begin * p.b.ld, g.row_ld = p.b.ld, g.others = x.a, g.other_ld = p.a.ld;
   (long_a ? g.d_row : g.d_other) = p.has_epilogue() ? p.n : p.d.ld;
   g.d = p.has_epilogue() ? scratch<T>(2, g.count * g.few) : x.d + begin * g.d_row;
-  dots(g);
+  compute(g);
   if (p.has_epilogue()) write_back<T, T, T>(p, g.d, long_a ? begin : 0, long_a ? end : p.m, x.c, x.d);
 }
 
@@ -158,8 +149,10 @@ void scaled_rows(const Problem& p, const Matrices<T, T>& x) {
   const Rows<T> all{
       count,   few,  p.k, long_b ? x.b : x.a, long_b ? p.b.ld : p.a.ld, long_b ? x.a : x.b, along_k ? small.ld : 1, along_k ? 1 : small.ld,
       nullptr, count};
-  constexpr index_t run = 2048;
-  const index_t runs = count >= 8 * run ? (count + run - 1) / run : 1;
+  // Long runs, as memory likes them, but enough of them to keep all busy until the end.
+  constexpr index_t shortest = 2048, longest = std::max<index_t>(shortest, 32768 / sizeof(T));
+  const index_t run = std::clamp((count / 8 + 63) / 64 * 64, shortest, longest);
+  const index_t runs = count >= 8 * shortest ? (count + run - 1) / run : 1;
   // Each part's sums are fetched from the core that made them: four parts, more only where there is more to balance.
   const index_t megabytes = p.k * count * index_t{sizeof(T)} >> 20;
   const index_t even_parts = std::max<index_t>(1, std::min(p.k / 16, std::clamp<index_t>(megabytes, team_threads, 16)));
@@ -171,10 +164,7 @@ void scaled_rows(const Problem& p, const Matrices<T, T>& x) {
     part.k = k1 - k0, part.x += k0 * all.x_step, part.rows += k0 * all.row_ld + c0;
     part.count = runs > 1 ? std::min(run, count - c0) : count;
     part.sums = sums + i / runs * few * count + c0;
-    if constexpr (std::is_same_v<T, float>)
-      isa().rows_f32(part);
-    else
-      isa().rows_f64(part);
+    compute(part);
   });
   T* d = p.has_epilogue() ? scratch<T>(1, p.m * p.n) : x.d;
   const index_t d_ld = p.has_epilogue() ? p.n : p.d.ld, d_few = long_b ? d_ld : 1, d_count = long_b ? 1 : d_ld;

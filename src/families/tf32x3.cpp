@@ -60,6 +60,15 @@ Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, cons
   return plan;
 }
 
+/// Lines that do not begin at multiples of 16 bytes are copied number by number.
+double unaligned(const Operand& o) { return o.ld % 4 != 0 ? 1.12 : 1; }
+
+double microseconds(const Problem& p, const DeviceInfo& device) {
+  const TileSchedule s = choose(p, device);
+  const bool along_m = s.swapped ? !p.b.transposed : p.a.transposed;  // its A: beside what the choice of tiles counts for that
+  return s.microseconds * (along_m ? 1.05 : 1) * unaligned(p.a) * unaligned(p.b);
+}
+
 /// Above the general kernel, except for products so narrow that most of a tile would be empty, or so small that they end before the
 /// many stages of this kernel are under way.
 int preference(const Problem& p, const DeviceInfo&) {
@@ -78,7 +87,8 @@ std::span<const Kernel> tf32x3_kernels() {
        .why_not = why_not,
        .defaults = defaults,
        .plan = plan,
-       .preference = preference},
+       .preference = preference,
+       .microseconds = microseconds},
   };
   return kernels;
 }

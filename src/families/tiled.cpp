@@ -81,7 +81,7 @@ Params defaults(const Problem& p, const DeviceInfo& device) {
                        : name == "intel-xe-lp"         ? intel_xe_lp(p, device)
                        : name == "intel-xe-hpg"        ? intel_xe_hpg(p, device)
                        : name == "intel-xe-hpc"        ? intel_xe_hpc(p, device)
-                       : name.starts_with("nvidia-sm") ? tiled_on_nvidia(p, device)
+                       : name.starts_with("nvidia-sm") ? tiled_on_nvidia(p, device).choice
                                                        : generic(p, device);
   if (broken_constraint(choice.params, choice.options, device, p.dtype).empty()) return choice;
   return nearest(choice.params, choice.options, device, p.dtype).value_or(choice);
@@ -143,6 +143,10 @@ Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, cons
   return plan;
 }
 
+double microseconds(const Problem& p, const DeviceInfo& device) {
+  return device.architecture.starts_with("nvidia-sm") ? tiled_on_nvidia(p, device).microseconds : 0;
+}
+
 /// The general kernel of a GPU; elsewhere the last resort, for the processor has its own.
 int preference(const Problem&, const DeviceInfo& device) { return device.is_gpu() ? 10 : 1; }
 
@@ -157,7 +161,8 @@ std::span<const Kernel> tiled_kernels() {
        .why_not = unsupported_type,
        .defaults = defaults,
        .plan = plan,
-       .preference = preference},
+       .preference = preference,
+       .microseconds = microseconds},
   };
   return kernels;
 }

@@ -93,16 +93,15 @@ TiledChoice on_float64(const Problem& p, const DeviceInfo& device, int chunk) {
 
 }  // namespace
 
-TiledChoice tiled_on_nvidia(const Problem& p, const DeviceInfo& device) {
+TiledEstimate tiled_on_nvidia(const Problem& p, const DeviceInfo& device) {
   const int chunk = int(16 / size_of(p.dtype));
-  if (p.dtype == DType::float64) return on_float64(p, device, chunk);
+  if (p.dtype == DType::float64) return {on_float64(p, device, chunk), 0};
   const double processors = std::max<double>(1, double(device.compute_units));
   const bool aligned = p.a.ld % chunk == 0 && p.b.ld % chunk == 0;
   const double matrices = double(p.batch()) * (double(p.m) * double(p.k) * double(size_of(p.dtype)) +
                                                double(p.k) * double(p.n) * double(size_of(p.dtype)) + 4 * double(p.m) * double(p.n));
   const double least = matrices > cache ? matrices / memory_a_us : 0;
-  TiledChoice best;
-  double best_us = 1e300;
+  TiledEstimate best{{}, 1e300};
   for (const Candidate& c : candidates) {
     TileParams t = c.params;
     t.chunk = chunk;
@@ -117,9 +116,9 @@ TiledChoice tiled_on_nvidia(const Problem& p, const DeviceInfo& device) {
     e.part_bytes = block_m * block_n * 4;
     const auto consider = [&](double us, int split, int share) {
       us += launch + least;
-      if (us >= best_us) return;
-      best_us = us;
-      best = {t, {.ahead = reads_ahead(t, e.blocks * split / processors, share), .split_k = split, .swizzle = c.swizzle, .share = share}};
+      if (us >= best.microseconds) return;
+      const int ahead = reads_ahead(t, e.blocks * split / processors, share);
+      best = {{t, {.ahead = ahead, .split_k = split, .swizzle = c.swizzle, .share = share}}, us};
     };
     const int tiles = int(std::min(1e9, depth / t.tile_k));
     const auto consider_split = [&](int wanted) {

@@ -14,7 +14,13 @@ index_t blocks_of(const Problem& p, const TileParams& t);
 /// 256 of K, since the partial sums have to be written and read again.
 int split_for(const Problem& p, const TileParams& t, index_t wanted);
 
+/// Constants, and what the product is estimated to take with them; 0 where nothing is known.
+struct TiledEstimate {
+  TiledChoice choice;
+  double microseconds = 0;
+};
+
 /// The defaults for a device with no record: what an estimate of the time, fitted to an H200 (sm_90), finds to be fastest.
-TiledChoice tiled_on_nvidia(const Problem& p, const DeviceInfo& device);
+TiledEstimate tiled_on_nvidia(const Problem& p, const DeviceInfo& device);
 
 }  // namespace sycl_mat

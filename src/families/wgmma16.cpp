@@ -24,10 +24,9 @@ constexpr ScheduledTile tiles[] = {
     {64, 128, tile_k, 8, 104, 200, 0.26, 1.2, 0.6, mixed},   {128, 64, tile_k, 8, 104, 200, 0.26, 1.2, 0.6, mixed}};
 
 TileSchedule choose(const Problem& p, const DeviceInfo& device) {
-  // Lines of such lengths mostly begin at addresses where elements have to be loaded, which takes longer than multiplying them. It is not
+  // Lines so far apart mostly begin at addresses where elements have to be loaded, which takes longer than multiplying them. It is not
   // the addresses that decide, for they shall not change a result's bits.
-  const auto is_odd = [](index_t length) { return length % 8 != 0; };
-  const bool loads_a = is_odd(p.a.transposed ? p.m : p.k), loads_b = is_odd(p.b.transposed ? p.k : p.n);
+  const bool loads_a = p.a.ld % 8 != 0, loads_b = p.b.ld % 8 != 0;
   TileSchedule best;
   for (ScheduledTile tile : tiles) {
     tile.stage = std::max(tile.stage, loading * ((loads_a ? tile.rows : 0) + (loads_b ? tile.cols : 0)));
@@ -70,6 +69,8 @@ Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, cons
   return plan;
 }
 
+double microseconds(const Problem& p, const DeviceInfo& device) { return choose(p, device).microseconds; }
+
 /// Above the general kernel, which is as fast only where half of a stage would be empty.
 int preference(const Problem& p, const DeviceInfo&) { return p.k <= tile_k / 2 ? 5 : 20; }
 
@@ -84,7 +85,8 @@ std::span<const Kernel> wgmma16_kernels() {
        .why_not = why_not,
        .defaults = defaults,
        .plan = plan,
-       .preference = preference},
+       .preference = preference,
+       .microseconds = microseconds},
   };
   return kernels;
 }

@@ -80,7 +80,11 @@ TEST(TiledConstants, Sets) {
       {{4, 4, 8, 4, 4, 4}, {.ahead = 2, .swizzle = 2, .share = 50}},
       {{4, 4, 2, 4, 4, 2}, {.local = 0, .share = 300}},  // many parts a block
   };
-  for (const TiledChoice& set : sets)
+  for (const TiledChoice& set : sets) {
+    if (set.options.local == 2 && harness().info.backend == "cuda") {  // no function for it there
+      EXPECT_NE(broken_constraint(set.params, set.options, harness().info), "");
+      continue;
+    }
     for (const bool transposed : {false, true}) {
       SCOPED_TRACE(to_string(set.params) + " " + to_string(set.options));
       Case c{.trans_a = transposed, .trans_b = transposed};
@@ -89,6 +93,7 @@ TEST(TiledConstants, Sets) {
       c = Case{.m = 130, .n = 100, .k = 1000, .trans_a = transposed, .trans_b = !transposed, .gap = 1, .integers = true};
       harness().check("tiled", set, c);
     }
+  }
 }
 
 class Together : public testing::TestWithParam<TileOptions> {};

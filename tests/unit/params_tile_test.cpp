@@ -47,6 +47,16 @@ TEST(TileConstraints, EachIsNamed) {
   EXPECT_PRED2(says, message({16, 16, 8, 4, 4, 4}, {.local = 2}), "local = 2 needs a sub_group that divides tile_n");
 }
 
+TEST(TileConstraints, NoOtherLanesRegistersOnCuda) {
+  DeviceInfo cuda = device();
+  cuda.backend = "cuda", cuda.sub_group_sizes = {32};
+  const TileOptions options{.local = 2, .sub_group = 32};
+  EXPECT_NE(broken_constraint({8, 32, 8, 4, 4, 4}, options, cuda).find("CUDA"), std::string::npos);
+  const auto other = nearest({8, 32, 8, 4, 4, 4}, options, cuda);
+  ASSERT_TRUE(other);
+  EXPECT_EQ(other->options.local, 1);
+}
+
 TEST(TileConstraints, TheNearestSetIsOffered) {
   EXPECT_NE(message({16, 16, 6, 4, 4, 4}).find("the nearest set that holds is (16,16,8,4,4,4)"), std::string::npos)
       << message({16, 16, 6, 4, 4, 4});

@@ -87,7 +87,8 @@ TEST(MmaSync, IsTakenWhereItsUnitsAreFaster) {
     for (const char* architecture : {"nvidia-sm80", "nvidia-sm86", "nvidia-sm89", "nvidia-sm120"})
       EXPECT_EQ(chosen(architecture, problem(type, 1000, 1000, 1000)), "mma_sync") << architecture;
   EXPECT_EQ(chosen("nvidia-sm75", problem(DType::float16, 1000, 1000, 1000)), "tiled");
-  EXPECT_EQ(chosen("nvidia-sm80", problem(DType::float64, 1000, 1000, 1000)), "tiled") << "until it has been measured";
+  EXPECT_EQ(chosen("nvidia-sm80", problem(DType::float64, 1000, 1000, 1000)), "mma_sync");
+  EXPECT_EQ(chosen("nvidia-sm86", problem(DType::float64, 1000, 1000, 1000)), "tiled") << "its units have few for float64";
   for (const char* architecture : {"nvidia-sm80", "nvidia-sm86"}) {
     EXPECT_EQ(chosen(architecture, problem(DType::float16, 12, 4000, 4000)), "tiled") << "most of a tile would be empty";
     EXPECT_EQ(chosen(architecture, problem(DType::float32, 60, 60, 600)), "tiled") << "over before it is under way";
