@@ -89,9 +89,10 @@ bool streams(const Problem& p) {
          reinterpret_cast<std::uintptr_t>(p.d.data) % 16 == 0;
 }
 
-/// Rows [begin, end) of one product.
+/// Rows [begin, end) of one product, or of `count` of them where those need nothing but their sums.
 template <class In, class Acc, class Out>
-void rows_of(const Problem& p, const Matrices<In, Out>& x, std::pair<const Acc*, index_t> b, index_t begin, index_t end, bool stream) {
+void rows_of(const Problem& p, const Matrices<In, Out>& x, std::pair<const Acc*, index_t> b, index_t begin, index_t end, bool stream,
+             index_t count = 1) {
   const index_t m = end - begin, a_row = p.a.transposed ? 1 : p.a.ld, a_col = p.a.transposed ? p.a.ld : 1;
   Product<Acc> g{m, p.n, p.k, nullptr, a_row, a_col, b.first, b.second, nullptr, p.n};
   if constexpr (std::is_same_v<In, Acc>) {
@@ -109,9 +110,9 @@ void rows_of(const Problem& p, const Matrices<In, Out>& x, std::pair<const Acc*,
       g.d = x.d + begin * p.d.ld;
       g.d_ld = p.d.ld;
       g.stream = stream;
+      g.count = count;
       if (p.batch_inner > 1) {
-        g.next_a = reinterpret_cast<const char*>(x.a + p.a.inner);
-        g.next_b = reinterpret_cast<const char*>(x.b + p.b.inner);
+        g.a_step = p.a.inner, g.b_step = p.b.inner, g.d_step = p.d.inner;
         g.next_lines = std::max(p.m, p.n) * p.k * static_cast<index_t>(sizeof(Acc)) / 64;
       }
       return compute(g);
@@ -188,7 +189,13 @@ void one_of_stack(const Problem& p, index_t number, bool stream) {
 
 template <class In, class Acc, class Out>
 void part_of_stack(const Problem& p, index_t begin, index_t end, bool stream) {
-  for (index_t g = begin; g < end; ++g) one_of_stack<In, Acc, Out>(p, g, stream);
+  const bool plain = std::is_same_v<In, Acc> && std::is_same_v<Acc, Out> && !p.has_epilogue() && !p.b.transposed && p.batch_outer == 1;
+  if (plain && begin < end) {
+    const auto x = matrices<In, Out>(p, 0, begin);
+    rows_of<In, Acc, Out>(p, x, readable_b<In, Acc>(p, x.b), 0, p.m, stream, end - begin);
+  } else {
+    for (index_t g = begin; g < end; ++g) one_of_stack<In, Acc, Out>(p, g, stream);
+  }
   if (stream) isa().finish_streams();
 }
 

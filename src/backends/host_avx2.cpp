@@ -32,6 +32,7 @@ inline void stream_halves(void* to, __m256i x) {
 template <>
 struct Vec<float> {
   using Type = __m256;
+  using Half = void;
   using Mask = __m256i;
   static constexpr int width = 8, max_vectors = 3;
   static constexpr int max_rows(int vectors) { return vectors <= 2 ? 6 : 4; }
@@ -49,6 +50,7 @@ struct Vec<float> {
 template <>
 struct Vec<double> {
   using Type = __m256d;
+  using Half = void;
   using Mask = __m256i;
   static constexpr int width = 4, max_vectors = 3;
   static constexpr int max_rows(int vectors) { return vectors <= 2 ? 6 : 4; }
@@ -66,6 +68,7 @@ struct Vec<double> {
 template <>
 struct Vec<std::int32_t> {
   using Type = __m256i;
+  using Half = void;
   using Mask = __m256i;
   static constexpr int width = 8, max_vectors = 3;
   static constexpr int max_rows(int vectors) { return vectors <= 2 ? 6 : 4; }

@@ -27,9 +27,59 @@ inline void stream_quarters(void* to, __m512i x) {
   _mm_stream_si128(quarters + 3, _mm512_extracti32x4_epi32(x, 3));
 }
 
+/// Rests of at most half a vector: these take half the time.
+template <class T>
+struct HalfVec;
+
+template <>
+struct HalfVec<float> {
+  using Type = __m256;
+  using Mask = __mmask8;
+  static constexpr int width = 8;
+  static inline Mask mask(int count) { return Mask((1u << count) - 1); }
+  static inline Type splat(float x) { return _mm256_set1_ps(x); }
+  static inline Type load(const float* p) { return _mm256_loadu_ps(p); }
+  static inline Type load_some(const float* p, Mask m) { return _mm256_maskz_loadu_ps(m, p); }
+  static inline void store(float* p, Type x) { _mm256_storeu_ps(p, x); }
+  static inline void stream(float* p, Type x) { store(p, x); }
+  static inline void store_some(float* p, Type x, Mask m) { _mm256_mask_storeu_ps(p, m, x); }
+  static inline Type multiply_add(Type a, Type b, Type c) { return _mm256_fmadd_ps(a, b, c); }
+};
+
+template <>
+struct HalfVec<double> {
+  using Type = __m256d;
+  using Mask = __mmask8;
+  static constexpr int width = 4;
+  static inline Mask mask(int count) { return Mask((1u << count) - 1); }
+  static inline Type splat(double x) { return _mm256_set1_pd(x); }
+  static inline Type load(const double* p) { return _mm256_loadu_pd(p); }
+  static inline Type load_some(const double* p, Mask m) { return _mm256_maskz_loadu_pd(m, p); }
+  static inline void store(double* p, Type x) { _mm256_storeu_pd(p, x); }
+  static inline void stream(double* p, Type x) { store(p, x); }
+  static inline void store_some(double* p, Type x, Mask m) { _mm256_mask_storeu_pd(p, m, x); }
+  static inline Type multiply_add(Type a, Type b, Type c) { return _mm256_fmadd_pd(a, b, c); }
+};
+
+template <>
+struct HalfVec<std::int32_t> {
+  using Type = __m256i;
+  using Mask = __mmask8;
+  static constexpr int width = 8;
+  static inline Mask mask(int count) { return Mask((1u << count) - 1); }
+  static inline Type splat(std::int32_t x) { return _mm256_set1_epi32(x); }
+  static inline Type load(const std::int32_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
+  static inline Type load_some(const std::int32_t* p, Mask m) { return _mm256_maskz_loadu_epi32(m, p); }
+  static inline void store(std::int32_t* p, Type x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), x); }
+  static inline void stream(std::int32_t* p, Type x) { store(p, x); }
+  static inline void store_some(std::int32_t* p, Type x, Mask m) { _mm256_mask_storeu_epi32(p, m, x); }
+  static inline Type multiply_add(Type a, Type b, Type c) { return _mm256_add_epi32(_mm256_mullo_epi32(a, b), c); }
+};
+
 template <>
 struct Vec<float> {
   using Type = __m512;
+  using Half = HalfVec<float>;
   using Mask = __mmask16;
   static constexpr int width = 16, max_vectors = 4;
   static constexpr int max_rows(int vectors) { return vectors <= 2 ? 8 : 6; }
@@ -50,6 +100,7 @@ struct Vec<float> {
 template <>
 struct Vec<double> {
   using Type = __m512d;
+  using Half = HalfVec<double>;
   using Mask = __mmask8;
   static constexpr int width = 8, max_vectors = 4;
   static constexpr int max_rows(int vectors) { return vectors <= 2 ? 8 : 6; }
@@ -69,6 +120,7 @@ struct Vec<double> {
 template <>
 struct Vec<std::int32_t> {
   using Type = __m512i;
+  using Half = HalfVec<std::int32_t>;
   using Mask = __mmask16;
   static constexpr int width = 16, max_vectors = 4;
   static constexpr int max_rows(int vectors) { return vectors <= 2 ? 8 : 6; }

@@ -12,6 +12,7 @@ struct Vec {
   struct Type {
     T lane[4];
   };
+  using Half = void;
   using Mask = int;
   static constexpr int width = 4, max_vectors = 2;
   static constexpr int max_rows(int) { return 4; }

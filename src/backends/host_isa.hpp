@@ -18,10 +18,8 @@ struct Product {
   index_t d_ld;
   /// Results past the caches: d and its rows lie at multiples of 16 bytes, and who reads them is told after finish_streams().
   bool stream = false;
-  /// Where the next product's A and B lie, so many cache lines of each, to be fetched meanwhile.
-  const char* next_a = nullptr;
-  const char* next_b = nullptr;
-  index_t next_lines = 0;
+  /// So many such products, matrices that many elements apart. So many cache lines of the next one's A and B are fetched meanwhile.
+  index_t count = 1, a_step = 0, b_step = 0, d_step = 0, next_lines = 0;
 };
 
 /// Dot products: d[i·d_row + f·d_other] ← row i · other f, both contiguous along k. At most most_dots others.

@@ -1,7 +1,7 @@
 // The register block of the host path, over a vector type that the including file defines (struct Vec<T>: width, max_rows(vectors),
-// max_vectors, load, load_some, store, store_some, stream, splat, multiply_add, Mask, mask, and sum but for integers). Included once an
-// instruction set, after that set was switched on: everything here has internal linkage, so that no other file's code is compiled for a
-// processor it may not meet.
+// max_vectors, load, load_some, store, store_some, stream, splat, multiply_add, Mask, mask, sum but for integers, and Half: a vector of
+// half as many, void where it would take as long). Included once an instruction set, after that set was switched on: everything here has
+// internal linkage, so that no other file's code is compiled for a processor it may not meet.
 
 namespace sycl_mat::host {
 namespace {
@@ -12,37 +12,57 @@ namespace {
 #define SYCL_MAT_HOST_INLINE inline
 #endif
 
-/// R rows × V vectors, of which the last one may be partial.
-template <class T, int R, int V>
-SYCL_MAT_HOST_INLINE void register_block(const Product<T>& x, index_t i, index_t j, typename Vec<T>::Mask mask) {
-  using Vector = Vec<T>;
+/// The same pointer, which the compiler does not know to be another one plus something.
+template <class T>
+SYCL_MAT_HOST_INLINE const T* on_its_own(const T* pointer) {
+#if defined(__GNUC__)
+  __asm__("" : "+r"(pointer));
+#endif
+  return pointer;
+}
+
+/// Elements of a vector half as long, 0 where there is none.
+template <class Vector>
+constexpr int half_width = 0;
+template <class Vector>
+  requires(Vector::Half::width > 0)
+constexpr int half_width<Vector> = Vector::Half::width;
+
+/// R rows × V vectors. PARTIAL: of the last vector only the mask's lanes are there.
+template <class Vector, int R, int V, bool PARTIAL, class T>
+SYCL_MAT_HOST_INLINE void register_block(const Product<T>& x, index_t i, index_t j, typename Vector::Mask mask) {
   typename Vector::Type sum[R][V];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 16
     for (int v = 0; v < V; ++v) sum[r][v] = Vector::splat(0);
-  const T* a = x.a + i * x.a_row;
   const T* b = x.b + j;
   const index_t a_row = x.a_row, a_col = x.a_col, b_ld = x.b_ld, depth = x.k;
+  // A pointer for every three rows: what compilers make of R multiples of a_row runs out of registers.
+  constexpr int triples = (R + 2) / 3;
+  const T* a[triples];
+#pragma GCC unroll 16
+  for (int t = 0; t < triples; ++t) a[t] = on_its_own(x.a + (i + 3 * t) * a_row);
   // Meanwhile a line a step of the next product comes closer. Where there is none, or enough came, a line that is here already: one loop.
   const index_t line = i / R * depth;
   const bool fetch = line < x.next_lines;
-  const char* next_a = fetch ? x.next_a + line * 64 : reinterpret_cast<const char*>(a);
-  const char* next_b = fetch ? x.next_b + line * 64 : reinterpret_cast<const char*>(a);
+  const char* next_a = fetch ? reinterpret_cast<const char*>(x.a + x.a_step) + line * 64 : reinterpret_cast<const char*>(b);
+  const char* next_b = fetch ? reinterpret_cast<const char*>(x.b + x.b_step) + line * 64 : reinterpret_cast<const char*>(b);
   const index_t next = fetch ? 64 : 0;
 #pragma GCC unroll 1
   for (index_t p = 0; p < depth; ++p) {
     typename Vector::Type row[V];
 #pragma GCC unroll 16
-    for (int v = 0; v < V - 1; ++v) row[v] = Vector::load(b + v * Vector::width);
-    row[V - 1] = Vector::load_some(b + (V - 1) * Vector::width, mask);
+    for (int v = 0; v < V - PARTIAL; ++v) row[v] = Vector::load(b + v * Vector::width);
+    if constexpr (PARTIAL) row[V - 1] = Vector::load_some(b + (V - 1) * Vector::width, mask);
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
-      const typename Vector::Type element = Vector::splat(a[r * a_row]);
+      const typename Vector::Type element = Vector::splat(a[r / 3][r % 3 * a_row]);
 #pragma GCC unroll 16
       for (int v = 0; v < V; ++v) sum[r][v] = Vector::multiply_add(element, row[v], sum[r][v]);
     }
-    a += a_col;
+#pragma GCC unroll 16
+    for (int t = 0; t < triples; ++t) a[t] += a_col;
     b += b_ld;
     __builtin_prefetch(next_a, 0, 2);
     __builtin_prefetch(next_b, 0, 2);
@@ -50,18 +70,31 @@ SYCL_MAT_HOST_INLINE void register_block(const Product<T>& x, index_t i, index_t
     next_b += next;
   }
   T* d = x.d + i * x.d_ld + j;
-  if (x.stream && x.n - j >= V * Vector::width) {
+  const index_t d_ld = x.d_ld;
+  if constexpr (!PARTIAL)
+    if (x.stream) {
 #pragma GCC unroll 16
-    for (int r = 0; r < R; ++r)
+      for (int r = 0; r < R; ++r, d += d_ld)
 #pragma GCC unroll 16
-      for (int v = 0; v < V; ++v) Vector::stream(d + r * x.d_ld + v * Vector::width, sum[r][v]);
-    return;
+        for (int v = 0; v < V; ++v) Vector::stream(d + v * Vector::width, sum[r][v]);
+      return;
+    }
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r, d += d_ld) {
+#pragma GCC unroll 16
+    for (int v = 0; v < V - PARTIAL; ++v) Vector::store(d + v * Vector::width, sum[r][v]);
+    if constexpr (PARTIAL) Vector::store_some(d + (V - 1) * Vector::width, sum[r][V - 1], mask);
   }
-#pragma GCC unroll 16
-  for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 16
-    for (int v = 0; v < V - 1; ++v) Vector::store(d + r * x.d_ld + v * Vector::width, sum[r][v]);
-    Vector::store_some(d + r * x.d_ld + (V - 1) * Vector::width, sum[r][V - 1], mask);
+}
+
+/// The same for at most V vectors.
+template <class Vector, int R, int V, bool PARTIAL, class T>
+SYCL_MAT_HOST_INLINE void register_block_of(int vectors, const Product<T>& x, index_t i, index_t j, typename Vector::Mask mask) {
+  if constexpr (V > 0) {
+    if (vectors == V)
+      register_block<Vector, R, V, PARTIAL>(x, i, j, mask);
+    else
+      register_block_of<Vector, R, V - 1, PARTIAL>(vectors, x, i, j, mask);
   }
 }
 
@@ -69,32 +102,31 @@ SYCL_MAT_HOST_INLINE void register_block(const Product<T>& x, index_t i, index_t
 template <class T, int R>
 void strip(const Product<T>& x, index_t i) {
   using Vector = Vec<T>;
+  using Half = typename Vector::Half;
   constexpr int most = R <= Vector::max_rows(Vector::max_vectors) ? Vector::max_vectors : R <= Vector::max_rows(2) ? 2 : 1;
   constexpr index_t columns = most * Vector::width;
-  const auto all = Vector::mask(Vector::width);
   index_t j = 0;
-  for (; j + columns <= x.n; j += columns) register_block<T, R, most>(x, i, j, all);
-  const int rest = int(x.n - j);
-  if (rest == 0) return;
-  const int vectors = (rest + Vector::width - 1) / Vector::width;
-  const auto mask = Vector::mask(rest - (vectors - 1) * Vector::width);
-  if (vectors == 1) return register_block<T, R, 1>(x, i, j, mask);
-  if constexpr (most >= 2)
-    if (vectors == 2) return register_block<T, R, 2>(x, i, j, mask);
-  if constexpr (most >= 3)
-    if (vectors == 3) return register_block<T, R, 3>(x, i, j, mask);
-  if constexpr (most >= 4) register_block<T, R, 4>(x, i, j, mask);
-}
-
-template <class T, int R>
-SYCL_MAT_HOST_INLINE void strip_of(int rows, const Product<T>& x, index_t i) {
-  if constexpr (R > 0) {
-    if (rows == R)
-      strip<T, R>(x, i);
-    else
-      strip_of<T, R - 1>(rows, x, i);
+  for (; j + columns <= x.n; j += columns) register_block<Vector, R, most, false>(x, i, j, Vector::mask(Vector::width));
+  const int rest = int(x.n - j), vectors = rest / Vector::width, some = rest % Vector::width;
+  if (some > half_width<Vector>) return register_block_of<Vector, R, most, true>(vectors + 1, x, i, j, Vector::mask(some));
+  register_block_of<Vector, R, most - 1, false>(vectors, x, i, j, Vector::mask(Vector::width));
+  if constexpr (half_width<Vector> > 0) {
+    // Half a vector takes half the time.
+    j += vectors * Vector::width;
+    if (some == Half::width)
+      register_block<Half, R, 1, false>(x, i, j, Half::mask(some));
+    else if (some > 0)
+      register_block<Half, R, 1, true>(x, i, j, Half::mask(some));
   }
 }
+
+/// The strip of each number of rows.
+template <class T, class Rows>
+struct Strips;
+template <class T, int... R>
+struct Strips<T, std::integer_sequence<int, R...>> {
+  static constexpr void (*of_rows[])(const Product<T>&, index_t) = {strip<T, R + 1>...};
+};
 
 template <class T>
 int most_rows_for(index_t n) {
@@ -106,15 +138,18 @@ int rows_at_once(index_t n, int bytes) { return bytes == 8 ? most_rows_for<doubl
 
 template <class T>
 void product(const Product<T>& x) {
-  using Vector = Vec<T>;
+  constexpr auto& strips = Strips<T, std::make_integer_sequence<int, Vec<T>::max_rows(1)>>::of_rows;
   const int most_rows = most_rows_for<T>(x.n);
   // As even as possible: 13 rows are 5 + 4 + 4. (Few divisions: each takes as long as a row of the smallest products.)
   const index_t panels = (x.m + most_rows - 1) / most_rows;
   const int rows = panels > 1 ? int(x.m / panels) : int(x.m), longer = int(x.m - rows * panels);
-  for (index_t p = 0, i = 0; p < panels; ++p) {
-    const int r = rows + (p < longer);
-    strip_of<T, Vector::max_rows(1)>(r, x, i);
-    i += r;
+  const auto strip_of_more = strips[longer > 0 ? rows : 0], strip_of_rows = strips[rows - 1];
+  Product<T> one = x;
+  for (index_t g = 0; g < x.count; ++g) {
+    index_t i = 0;
+    for (int p = 0; p < longer; ++p, i += rows + 1) strip_of_more(one, i);
+    for (; i < x.m; i += rows) strip_of_rows(one, i);
+    one.a += x.a_step, one.b += x.b_step, one.d += x.d_step;
   }
 }
 
