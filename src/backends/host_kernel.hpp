@@ -28,8 +28,9 @@ template <class Vector>
   requires(Vector::Half::width > 0)
 constexpr int half_width<Vector> = Vector::Half::width;
 
-/// R rows × V vectors. PARTIAL: of the last vector only the mask's lanes are there.
-template <class Vector, int R, int V, bool PARTIAL, class T>
+/// R rows × V vectors. PARTIAL: of the last vector only the mask's lanes are there. FETCH: the next product's lines are, where there is
+/// one.
+template <class Vector, int R, int V, bool PARTIAL, bool FETCH = true, class T>
 SYCL_MAT_HOST_INLINE void register_block(const Product<T>& x, index_t i, index_t j, typename Vector::Mask mask) {
   typename Vector::Type sum[R][V];
 #pragma GCC unroll 16
@@ -64,10 +65,12 @@ SYCL_MAT_HOST_INLINE void register_block(const Product<T>& x, index_t i, index_t
 #pragma GCC unroll 16
     for (int t = 0; t < triples; ++t) a[t] += a_col;
     b += b_ld;
-    __builtin_prefetch(next_a, 0, 2);
-    __builtin_prefetch(next_b, 0, 2);
-    next_a += next;
-    next_b += next;
+    if constexpr (FETCH) {
+      __builtin_prefetch(next_a, 0, 2);
+      __builtin_prefetch(next_b, 0, 2);
+      next_a += next;
+      next_b += next;
+    }
   }
   T* d = x.d + i * x.d_ld + j;
   const index_t d_ld = x.d_ld;
@@ -98,11 +101,20 @@ SYCL_MAT_HOST_INLINE void register_block_of(int vectors, const Product<T>& x, in
   }
 }
 
+/// At most half a vector's columns of R rows, in half the time.
+template <int R, bool FETCH, class T>
+SYCL_MAT_HOST_INLINE void half_block(int columns, const Product<T>& x, index_t i, index_t j) {
+  using Half = typename Vec<T>::Half;
+  if (columns == Half::width)
+    register_block<Half, R, 1, false, FETCH>(x, i, j, Half::mask(columns));
+  else
+    register_block<Half, R, 1, true, FETCH>(x, i, j, Half::mask(columns));
+}
+
 /// All columns of R rows.
 template <class T, int R>
 void strip(const Product<T>& x, index_t i) {
   using Vector = Vec<T>;
-  using Half = typename Vector::Half;
   constexpr int most = R <= Vector::max_rows(Vector::max_vectors) ? Vector::max_vectors : R <= Vector::max_rows(2) ? 2 : 1;
   constexpr index_t columns = most * Vector::width;
   index_t j = 0;
@@ -111,12 +123,10 @@ void strip(const Product<T>& x, index_t i) {
   if (some > half_width<Vector>) return register_block_of<Vector, R, most, true>(vectors + 1, x, i, j, Vector::mask(some));
   register_block_of<Vector, R, most - 1, false>(vectors, x, i, j, Vector::mask(Vector::width));
   if constexpr (half_width<Vector> > 0) {
-    // Half a vector takes half the time.
-    j += vectors * Vector::width;
-    if (some == Half::width)
-      register_block<Half, R, 1, false>(x, i, j, Half::mask(some));
+    if (some > 0 && x.n > half_width<Vector>)
+      half_block<R, false>(some, x, i, j + vectors * Vector::width);  // whole vectors fetched before
     else if (some > 0)
-      register_block<Half, R, 1, true>(x, i, j, Half::mask(some));
+      half_block<R, true>(some, x, i, 0);
   }
 }
 
