@@ -9,6 +9,8 @@ constexpr int max_rows = 14;  // the kernel has a variant for every number of ro
 constexpr int max_vectors = 6;
 constexpr int min_depth = 4, max_depth = 8192;
 constexpr int max_columns = 1 << 16;
+// Bytes that a last cache keeps at best: virtual machines are told the size of all the caches of a processor that they have a part of.
+constexpr std::int64_t most_cached = 16 << 20;
 
 std::int64_t or_typical(std::int64_t reported, std::int64_t typical) { return reported > 0 ? reported : typical; }
 std::int64_t second_cache(const DeviceInfo& device) { return or_typical(device.l2_cache, 512 << 10); }
@@ -106,10 +108,12 @@ PackParams default_pack_params(const Problem& problem, const DeviceInfo& device)
   p.nc = static_cast<int>(std::clamp<std::int64_t>(room_for_b(device) / (p.kc * size) / columns * columns, columns, most_columns));
   // mc: without narrow results all rows; with them the sums of mc × nc results wait in scratch, which should not outgrow the caches.
   p.mc = problem.out != accumulator ? 1024 / p.mr * p.mr : 0;
-  // pack: copying pays off where several row panels read the copy and B's rows do not lie in the second cache already.
+  // pack: copying pays off where several row panels read the copy and B's rows do not lie in the second cache already; where no cache
+  // holds them, it pays off for few row panels, too, which meet each panel of B together then: memory is read once.
   const bool in_place = problem.dtype == accumulator && !problem.b.transposed;
-  const bool small = problem.k * problem.n * size <= l2;
-  const bool few_rows = problem.m <= 6 * p.mr, one_panel = problem.n <= columns;
+  const std::int64_t b_bytes = problem.k * problem.n * size;
+  const bool small = b_bytes <= l2, cached = b_bytes <= std::min(most_cached, 2 * room_for_b(device));
+  const bool few_rows = problem.m <= (cached ? 6 : 1) * p.mr, one_panel = problem.n <= columns;
   p.pack = in_place && (small || few_rows || one_panel) ? 0 : 2;
   return p;
 }
