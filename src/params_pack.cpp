@@ -113,8 +113,13 @@ PackParams default_pack_params(const Problem& problem, const DeviceInfo& device)
   const bool in_place = problem.dtype == accumulator && !problem.b.transposed;
   const std::int64_t b_bytes = problem.k * problem.n * size;
   const bool small = b_bytes <= l2, cached = b_bytes <= std::min(most_cached, 2 * room_for_b(device));
-  const bool few_rows = problem.m <= (cached ? 6 : 1) * p.mr, one_panel = problem.n <= columns;
-  p.pack = in_place && (small || few_rows || one_panel) ? 0 : 2;
+  const bool few_rows = problem.m <= 6 * p.mr, met_together = few_rows && !cached && problem.m > p.mr, one_panel = problem.n <= columns;
+  p.pack = in_place && (small || (few_rows && !met_together) || one_panel) ? 0 : 2;
+  // Row panels are packed with where they have mr rows or one less: 9 rows are 5 + 4.
+  if (in_place && met_together) {
+    const std::int64_t panels = (problem.m + p.mr - 1) / p.mr;
+    p.mr = static_cast<int>((problem.m + panels - 1) / panels);
+  }
   return p;
 }
 
