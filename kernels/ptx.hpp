@@ -53,6 +53,10 @@ inline unsigned local_address(const void* pointer) {
 inline void copy_16(unsigned to, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
+/// 16 bytes, of which the first `bytes` are read and the others are zero.
+inline void copy_16_or_less(unsigned to, const void* from, int bytes) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
 inline void copy_4(unsigned to, const void* from) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
 }

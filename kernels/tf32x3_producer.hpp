@@ -72,8 +72,28 @@ struct Producer {
   INLINE void fetch_a(const Cursor& c, Fetched& fetched) const {
     const in_t* a = c.a;
     const auto place = [&](int q, int e) { return TRANS_A ? e * g.lda + row_of(q) : row_of(q) * g.lda + e; };
-    if (c.plain <= 0) {
-      const int k = c.k_left - a_chunk(id) * 4, rows = c.rows_left - a_row(id);
+    const int k = c.k_left - a_chunk(id) * 4, rows = c.rows_left - a_row(id);
+    // Beyond the last row, where nobody stores what comes of it, others are read again: zeros would be looked at for lost bits.
+    if (c.plain <= 0 && c.k_left >= tile_k && vectors_a && (!TRANS_A || c.rows_left % a_vector == 0)) {
+      if (!TRANS_A && rows <= 0) a += (rows - 1) * g.lda;
+#pragma unroll
+      for (int q = 0; q < a_rows; q += TRANS_A ? a_vector : 1) {
+        if constexpr (TRANS_A) {
+          const int row = row_of(q) < rows - a_vector ? row_of(q) : rows - a_vector;
+#pragma unroll
+          for (int e = 0; e < 4; ++e) {
+            const auto v = load_aligned<a_vector>(a + e * g.lda + row);
+#pragma unroll
+            for (int i = 0; i < a_vector; ++i) fetched.a[q + i][e] = v[i];
+          }
+        } else {
+          const auto v = load_aligned<4>(a);
+          if (row_of(q + 1) < rows) a += row_of(1) * g.lda;
+#pragma unroll
+          for (int e = 0; e < 4; ++e) fetched.a[q][e] = v[e];
+        }
+      }
+    } else if (c.plain <= 0) {
 #pragma unroll
       for (int q = 0; q < a_rows; ++q)
 #pragma unroll
@@ -116,13 +136,16 @@ struct Producer {
 #pragma unroll
         for (int q = 0; q < b_chunks; ++q) copy_16(to + q * (producers * 16), c.b + q * b_step * g.ldb);
       } else {
+        // As with A: beyond the last column others are read again, along n the last whole chunk; beyond k there are zeros.
+        const in_t* b = c.b + (TRANS_B && lines <= 0 ? (lines - 1) * g.ldb : 0);
+        const bool again = !TRANS_B && along < 4 && c.cols_left % 4 == 0;
+        const int shift = again ? along - 4 : 0, bytes = again ? 16 : along <= 0 ? 0 : int(min(along * 4, 16));
 #pragma unroll
-        for (int q = 0; q < b_chunks; ++q)
-#pragma unroll
-          for (int e = 0; e < 4; ++e) {
-            const bool copy = q * b_step < lines && e < along;
-            copy_4_or_zero(to + q * (producers * 16) + e * 4, copy ? c.b + q * b_step * g.ldb + e : whole.b, copy);
-          }
+        for (int q = 0; q < b_chunks; ++q) {
+          const int inside = TRANS_B || q * b_step < lines ? bytes : 0;
+          copy_16_or_less(to + q * (producers * 16), inside > 0 ? b + shift : whole.b, inside);
+          if (!TRANS_B || (q + 1) * b_step < lines) b += b_step * g.ldb;
+        }
       }
     } else {
       constexpr int each_line = b_line_chunks / 8, line_step = producers / 32;

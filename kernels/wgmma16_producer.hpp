@@ -22,6 +22,16 @@ struct Side {
 #pragma unroll
     for (int q = 0; q < passes; ++q) copy_16(to + q * step * line_bytes, from + down(q) * ld + right(q));
   }
+  /// The same where lines or whole chunks lie beyond an edge: others inside are read again, for nobody stores what comes of them.
+  static INLINE void copy_clamped(unsigned to, const in_t* from, index ld, int down_left, int right_left) {
+    if (along_k && down_left <= 0) from += (down_left - 1) * ld;
+#pragma unroll
+    for (int q = 0; q < passes; ++q) {
+      const int across = right(q) < right_left - 8 ? right(q) : right_left - 8;
+      copy_16(to + q * step * line_bytes, along_k ? from : from + down(q) * ld + across);
+      if (along_k && down(q) + step < down_left) from += step * ld;
+    }
+  }
   static INLINE void copy_inside(unsigned to, const in_t* from, index ld, int down_left, int right_left, const in_t* anything) {
 #pragma unroll
     for (int q = 0; q < passes; ++q) {
@@ -85,7 +95,7 @@ struct Cursor {
   const in_t *a, *b;
   int rows_left, cols_left, k_left;  // from the stage's beginning to the edges
   int stages_left;                   // of the present part
-  int plain;                         // of those, how many from here on lie wholly inside the matrices, in whole chunks
+  int plain_a, plain_b;              // of those, how many from here on lie wholly inside A and B, in whole chunks
 };
 
 struct Producer {
@@ -112,37 +122,43 @@ struct Producer {
     c.cols_left = int(min(far, g.n - at.col));
     c.k_left = int(min(1 << 30, g.k - k));
     c.stages_left = part.end - part.begin;
-    const bool plain = chunks_a && chunks_b && c.rows_left >= TILE_ROWS && c.cols_left >= TILE_COLS;
-    c.plain = plain ? int(min(c.stages_left, c.k_left / tile_k)) : 0;
+    const int whole_stages = int(min(c.stages_left, c.k_left / tile_k));
+    c.plain_a = chunks_a && c.rows_left >= TILE_ROWS ? whole_stages : 0;
+    c.plain_b = chunks_b && c.cols_left >= TILE_COLS ? whole_stages : 0;
   }
   INLINE void advance(Cursor& c) const {
     if (--c.stages_left == 0) return start_part(c);
     c.a += a_along_k ? tile_k : tile_k * g.lda;
     c.b += b_along_k ? tile_k : tile_k * g.ldb;
     c.k_left -= tile_k;
-    --c.plain;
+    --c.plain_a;
+    --c.plain_b;
   }
 
   INLINE void bring(const Cursor& c, unsigned to_a, unsigned to_b) const {
-    if (c.plain > 0) {
+    if (c.plain_a > 0 && c.plain_b > 0) {  // nearly always
       SideA::copy(to_a, c.a, g.lda);
       SideB::copy(to_b, c.b, g.ldb);
       return;
     }
-    const int a_down = (a_along_k ? c.rows_left : c.k_left) - line(), a_right = (a_along_k ? c.k_left : c.rows_left) - right();
-    const int b_down = (b_along_k ? c.cols_left : c.k_left) - line(), b_right = (b_along_k ? c.k_left : c.cols_left) - right();
-    if (chunks_a)
-      SideA::copy_inside(to_a, c.a, g.lda, a_down, a_right, whole.a);
+    bring_side<SideA, a_along_k>(to_a, c.a, g.lda, c.rows_left, c.k_left, c.plain_a > 0, chunks_a, whole.a);
+    bring_side<SideB, b_along_k>(to_b, c.b, g.ldb, c.cols_left, c.k_left, c.plain_b > 0, chunks_b, whole.b);
+  }
+  template <class Side, bool along_k>
+  INLINE void bring_side(unsigned to, const in_t* from, index ld, int outer_left, int k_left, bool plain, bool chunks,
+                         const in_t* anything) const {
+    if (plain) return Side::copy(to, from, ld);
+    const int down_left = (along_k ? outer_left : k_left) - line(), right_left = (along_k ? k_left : outer_left) - right();
+    if (chunks && k_left >= tile_k && (along_k || outer_left % 8 == 0))
+      Side::copy_clamped(to, from, ld, down_left, right_left);
+    else if (chunks)
+      Side::copy_inside(to, from, ld, down_left, right_left, anything);
     else
-      SideA::load_and_store(to_a, c.a, g.lda, a_down, a_right);
-    if (chunks_b)
-      SideB::copy_inside(to_b, c.b, g.ldb, b_down, b_right, whole.b);
-    else
-      SideB::load_and_store(to_b, c.b, g.ldb, b_down, b_right);
+      Side::load_and_store(to, from, ld, down_left, right_left);
   }
 
   INLINE void run() const {
-    Cursor next{Work(Grid(g)), whole.a, whole.b, 0, 0, 0, 0, 0};
+    Cursor next{Work(Grid(g)), whole.a, whole.b, 0, 0, 0, 0, 0, 0};
     const int count = next.work.count(Grid(g));
     if (count == 0) return;
     start_part(next);

@@ -60,10 +60,6 @@ struct Block {
   }
 };
 
-/// 16 bytes, of which the first `bytes` are read and the others are zero.
-inline void copy_16_or_less(unsigned to, const void* from, int bytes) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
-}
 /// One or two elements, or zero without reading anything: without a branch, so that many are on their way at a time.
 inline unsigned load_2_or_zero(const void* from, bool load) {
   unsigned x;

@@ -24,10 +24,12 @@ struct LaunchRange {
 
 struct Kernel;
 
-/// An operand that is copied before the product, which then reads the copy (rearrange.hpp).
-struct OperandCopy {
-  bool of_b = false;       ///< of A otherwise
-  Operand to;              ///< its layout; the address is only known when it is launched
+/// A matrix that the kernel has in scratch memory instead of where the caller has it (rearrange.hpp): A and B are copied there before the
+/// product, D from there after it.
+enum class Matrix { a, b, d };
+struct MatrixCopy {
+  Matrix of;
+  Operand in_scratch;      ///< its layout there; the address is only known when it is launched
   std::size_t offset = 0;  ///< bytes from the scratch memory's begin
 };
 
@@ -43,7 +45,7 @@ struct Plan {
   std::size_t scratch_bytes = 0;  ///< in all; the first `counter_bytes` of it are zero when a kernel starts, and left zero
   std::size_t counter_bytes = 0;
   std::int64_t local_memory = 0;  ///< bytes a work-group
-  std::vector<OperandCopy> copies;
+  std::vector<MatrixCopy> copies;
   std::string reason;
 };
 
@@ -64,7 +66,7 @@ struct Kernel {
   /// 10 is the device's general kernel ("tiled" on a GPU, "packed" on a CPU), more a specialist for this shape.
   int (*preference)(const Problem&, const DeviceInfo&) = nullptr;
   /// An estimate of what the product takes, of kernels that are slower where lines begin anywhere, or with one of the layouts: the planner
-  /// then weighs copies of A and B. It must not look at addresses. Null: the operands are taken as they are.
+  /// then weighs copies. It must not look at addresses. Null: the matrices are taken as they are.
   double (*microseconds)(const Problem&, const DeviceInfo&) = nullptr;
 };
 

@@ -79,17 +79,23 @@ void submit(Context::State& context, const Plan& plan, const Program& program, c
   }
 }
 
-/// The copies, and the problem that reads them.
-Problem copied(Context::State& context, const Plan& plan, const Problem& problem, void* scratch) {
-  Problem read = problem;
-  for (const OperandCopy& copy : plan.copies) {
-    const CopyLaunch launch = launch_of(copy, problem, scratch);
-    submit(context, launch.plan, context.programs.get(*launch.plan.kernel, launch.plan.constants), launch.problem, nullptr);
-    Operand& operand = copy.of_b ? read.b : read.a;
-    operand = copy.to;
-    operand.data = launch.problem.d.data;
+void submit_copy(Context::State& context, const MatrixCopy& copy, const Problem& problem, void* scratch) {
+  const CopyLaunch launch = launch_of(copy, problem, scratch);
+  submit(context, launch.plan, context.programs.get(*launch.plan.kernel, launch.plan.constants), launch.problem, nullptr);
+}
+
+/// The product, with copies of A and B before it, and of D after it.
+void submit_rearranged(Context::State& context, const Plan& plan, const Program& program, const Problem& problem, void* scratch) {
+  Problem inner = problem;
+  for (const MatrixCopy& copy : plan.copies) {
+    if (copy.of != Matrix::d) submit_copy(context, copy, problem, scratch);
+    Operand& operand = copy.of == Matrix::a ? inner.a : copy.of == Matrix::b ? inner.b : inner.d;
+    operand = copy.in_scratch;
+    operand.data = static_cast<char*>(scratch) + copy.offset;
   }
-  return read;
+  submit(context, plan, program, inner, scratch);
+  for (const MatrixCopy& copy : plan.copies)
+    if (copy.of == Matrix::d) submit_copy(context, copy, problem, scratch);
 }
 
 }  // namespace
@@ -98,8 +104,7 @@ void launch(Context::State& context, const Plan& plan, const Program& program, c
   if (plan.scratch_bytes == 0) return submit(context, plan, program, problem, nullptr);
   // Scratch is reused by every kernel of the queue: asking for it and submitting its user must not be interleaved by another thread.
   const std::lock_guard guard(context.launching);
-  void* const scratch = context.scratch.require(plan.scratch_bytes, plan.counter_bytes);
-  submit(context, plan, program, plan.copies.empty() ? problem : copied(context, plan, problem, scratch), scratch);
+  submit_rearranged(context, plan, program, problem, context.scratch.require(plan.scratch_bytes, plan.counter_bytes));
 }
 
 }  // namespace sycl_mat

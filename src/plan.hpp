@@ -15,7 +15,7 @@ std::string why_on_host(const Problem& p, const DeviceInfo& device, const GemmOp
 /// Throws UnsupportedError, ParamsError.
 Plan make_plan(const Problem& p, const DeviceInfo& device, const GemmOptions& options);
 
-/// The plan of a kernel with these constants, and with copies of A and B where they are worth it. Throws ParamsError.
+/// The plan of a kernel with these constants, and with copies where they are worth it. Throws ParamsError.
 Plan plan_with(const Kernel& kernel, const Problem& p, const DeviceInfo& device, const Params& params);
 
 /// A kernel of ours by name ("host" among them), and its constants.

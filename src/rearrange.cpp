@@ -9,62 +9,82 @@ namespace {
 // Not in the list of kernels: it computes no product.
 constexpr Kernel copy_kernel{.name = "rearrange", .file = "rearrange.cpp", .summary = "", .params = "none"};
 constexpr index_t tile = 64, work_items = 256;  // as in the kernel
-constexpr index_t line_bytes = 128;             // lines begin at multiples of it: of any vector, and of the caches' lines
+constexpr index_t line_bytes = 128;             // copies' lines begin at multiples of it: of any vector, and of the caches' lines
 
 // As measured on an H200: see docs/nvidia.md.
 constexpr double launching = 3;       // microseconds of a copy beside moving bytes
-constexpr double bytes_a_us = 3.4e6;  // read and written
+constexpr double bytes_a_us = 3.6e6;  // read and written
 constexpr double turning = 1.1;       // how much longer that takes where lines become columns
-constexpr double least_us = 30;       // products that end sooner are not looked at
+constexpr double least_us = 15;       // products that end sooner are not looked at
 constexpr double least_gain = 0.97;   // estimates are no better than that
 
+/// Lines in memory, and how many elements each has.
 struct Extent {
-  index_t rows, cols;
-  index_t lines(bool transposed) const { return transposed ? cols : rows; }
-  index_t length(bool transposed) const { return transposed ? rows : cols; }
+  index_t lines, length;
 };
-Extent extent_of(const Problem& p, bool of_b) { return of_b ? Extent{p.k, p.n} : Extent{p.m, p.k}; }
-const Operand& operand_of(const Problem& p, bool of_b) { return of_b ? p.b : p.a; }
+Extent extent_of(const Problem& p, Matrix of, bool transposed) {
+  const index_t rows = of == Matrix::b ? p.k : p.m, cols = of == Matrix::a ? p.k : p.n;
+  return transposed ? Extent{cols, rows} : Extent{rows, cols};
+}
+const Operand& operand_of(const Problem& p, Matrix of) { return of == Matrix::a ? p.a : of == Matrix::b ? p.b : p.d; }
+DType type_of(const Problem& p, Matrix of) { return of == Matrix::d ? p.out : p.dtype; }
 
 /// Matrices of a stack that are different ones, along the outer and the inner batch axis.
 index_t outer_of(const Problem& p, const Operand& o) { return o.outer == 0 ? 1 : p.batch_outer; }
 index_t inner_of(const Problem& p, const Operand& o) { return o.inner == 0 ? 1 : p.batch_inner; }
 
-Operand copy_of(const Problem& p, bool of_b, bool transposed) {
-  const Operand& from = operand_of(p, of_b);
-  const Extent extent = extent_of(p, of_b);
-  const index_t step = line_bytes / size_of(p.dtype);
+Operand copy_of(const Problem& p, Matrix of, bool transposed) {
+  const Operand& from = operand_of(p, of);
+  const Extent extent = extent_of(p, of, transposed);
+  const index_t step = line_bytes / size_of(type_of(p, of));
   Operand to;
   to.transposed = transposed;
-  to.ld = ceil_div(extent.length(transposed), step) * step;
-  const index_t matrix = extent.lines(transposed) * to.ld;
+  to.ld = ceil_div(extent.length, step) * step;
+  const index_t matrix = extent.lines * to.ld;
   to.inner = from.inner == 0 ? 0 : matrix;
   to.outer = from.outer == 0 ? 0 : matrix * inner_of(p, from);
   return to;
 }
-std::size_t bytes_of(const Problem& p, bool of_b, const Operand& to) {
-  const Operand& from = operand_of(p, of_b);
-  return std::size_t(extent_of(p, of_b).lines(to.transposed) * to.ld * outer_of(p, from) * inner_of(p, from) * size_of(p.dtype));
+std::size_t bytes_of(const Problem& p, Matrix of, const Operand& copy) {
+  const Operand& from = operand_of(p, of);
+  return std::size_t(extent_of(p, of, copy.transposed).lines * copy.ld * outer_of(p, from) * inner_of(p, from) * size_of(type_of(p, of)));
 }
 
-bool is_aligned(const Problem& p, const Operand& o) {
-  return ((o.ld | o.inner | o.outer) * size_of(p.dtype)) % 16 == 0;  // the longest vectors that a work-item loads
+bool is_aligned(const Problem& p, Matrix of) {
+  const Operand& o = operand_of(p, of);
+  return ((o.ld | o.inner | o.outer) * size_of(type_of(p, of))) % 16 == 0;  // the longest vectors that a work-item moves
 }
 
 /// As it is, and the copies that may be better: with aligned lines, or along the other axis.
-std::vector<std::optional<bool>> choices(const Problem& p, const Operand& o) {
+std::vector<std::optional<bool>> choices(const Problem& p, Matrix of) {
+  const bool transposed = operand_of(p, of).transposed;
   std::vector<std::optional<bool>> all{std::nullopt};
-  if (!is_aligned(p, o)) all.push_back(o.transposed);
-  all.push_back(!o.transposed);
+  if (!is_aligned(p, of)) all.push_back(transposed);
+  all.push_back(!transposed);
   return all;
+}
+
+std::vector<Matrix> copied(const Rearrangement& how) {
+  std::vector<Matrix> all;
+  if (how.a) all.push_back(Matrix::a);
+  if (how.b) all.push_back(Matrix::b);
+  if (how.d) all.push_back(Matrix::d);
+  return all;
+}
+
+std::string words(const MatrixCopy& copy, const Problem& p) {
+  if (copy.of == Matrix::d) return "D is copied from aligned lines";
+  return std::string(copy.of == Matrix::a ? "A" : "B") + " is copied first, " +
+         (copy.in_scratch.transposed == operand_of(p, copy.of).transposed ? "its lines aligned" : "transposed");
 }
 
 }  // namespace
 
 Problem rearranged(const Problem& p, const Rearrangement& how) {
   Problem q = p;
-  if (how.a) q.a = copy_of(p, false, *how.a);
-  if (how.b) q.b = copy_of(p, true, *how.b);
+  if (how.a) q.a = copy_of(p, Matrix::a, *how.a);
+  if (how.b) q.b = copy_of(p, Matrix::b, *how.b);
+  if (how.d) q.d = copy_of(p, Matrix::d, false);
   return q;
 }
 
@@ -75,20 +95,22 @@ Rearrangement worth_copying(const Kernel& kernel, const Problem& p, const Device
   best *= least_gain;
   const double most_bytes = double(device.global_memory) / 8;
   Rearrangement chosen;
-  for (const auto& a : choices(p, p.a))
-    for (const auto& b : choices(p, p.b)) {
-      if (!a && !b) continue;
-      const Rearrangement how{a, b};
-      const Problem q = rearranged(p, how);
-      double bytes = 0, time = kernel.microseconds(q, device);
-      for (const bool of_b : {false, true}) {
-        if (!(of_b ? b : a)) continue;
-        const Operand& to = operand_of(q, of_b);
-        const double copied = double(bytes_of(p, of_b, to));
-        bytes += copied;
-        time += launching + 2 * copied / bytes_a_us * (to.transposed == operand_of(p, of_b).transposed ? 1 : turning);
-      }
-      if (time < best && bytes <= most_bytes) best = time, chosen = how;
+  const auto consider = [&](const Rearrangement& how) {
+    const Problem q = rearranged(p, how);
+    double bytes = 0, time = kernel.microseconds(q, device);
+    for (const Matrix of : copied(how)) {
+      const Operand& copy = operand_of(q, of);
+      const double one = double(bytes_of(p, of, copy));
+      bytes += one;
+      time += launching + 2 * one / bytes_a_us * (copy.transposed == operand_of(p, of).transposed ? 1 : turning);
+    }
+    if (time < best && bytes <= most_bytes) best = time, chosen = how;
+  };
+  const bool d_too = !is_aligned(p, Matrix::d) && p.out == p.dtype;
+  for (const auto& a : choices(p, Matrix::a))
+    for (const auto& b : choices(p, Matrix::b)) {
+      if (a || b) consider({a, b, false});
+      if (d_too) consider({a, b, true});
     }
   return chosen;
 }
@@ -97,35 +119,37 @@ Plan plan_rearranged(const Kernel& kernel, const Problem& p, const DeviceInfo& d
   const Problem q = rearranged(p, how);
   Plan plan = kernel.plan(kernel, q, device, params);
   plan.kernel = &kernel;
-  const auto add = [&](bool of_b, const Operand& to) {
+  for (const Matrix of : copied(how)) {
     plan.scratch_bytes = (plan.scratch_bytes + 255) / 256 * 256;
-    plan.copies.push_back({of_b, to, plan.scratch_bytes});
-    plan.scratch_bytes += bytes_of(p, of_b, to);
-    plan.reason += (plan.reason.empty() ? "" : "; ") + std::string(of_b ? "B" : "A") + " is copied first, " +
-                   (to.transposed == operand_of(p, of_b).transposed ? "its lines aligned" : "transposed");
-  };
-  if (how.a) add(false, q.a);
-  if (how.b) add(true, q.b);
+    plan.copies.push_back({of, operand_of(q, of), plan.scratch_bytes});
+    plan.scratch_bytes += bytes_of(p, of, operand_of(q, of));
+    plan.reason += (plan.reason.empty() ? "" : "; ") + words(plan.copies.back(), p);
+  }
   return plan;
 }
 
-CopyLaunch launch_of(const OperandCopy& copy, const Problem& p, void* scratch) {
-  const Operand& from = operand_of(p, copy.of_b);
-  const Extent extent = extent_of(p, copy.of_b);
+CopyLaunch launch_of(const MatrixCopy& copy, const Problem& p, void* scratch) {
+  const Operand& callers = operand_of(p, copy.of);
+  const Extent extent = extent_of(p, copy.of, copy.in_scratch.transposed);
+  const bool result = copy.of == Matrix::d;
   CopyLaunch launch;
   Problem& c = launch.problem;
-  c.m = extent.lines(copy.to.transposed);
-  c.n = extent.length(copy.to.transposed);
-  c.dtype = p.dtype, c.accumulator = p.accumulator, c.out = p.out;
-  c.batch_outer = outer_of(p, from), c.batch_inner = inner_of(p, from);
-  c.a = from;
-  c.a.transposed = from.transposed != copy.to.transposed;
-  c.d = copy.to;
+  c.m = extent.lines;
+  c.n = extent.length;
+  c.dtype = c.out = type_of(p, copy.of);
+  c.accumulator = p.accumulator;
+  c.batch_outer = outer_of(p, callers), c.batch_inner = inner_of(p, callers);
+  Operand in_scratch = copy.in_scratch;
+  in_scratch.data = static_cast<char*>(scratch) + copy.offset;
+  c.a = result ? in_scratch : callers;
+  c.d = result ? callers : in_scratch;
+  c.a.transposed = callers.transposed != copy.in_scratch.transposed;  // how A's lines lie to D's
   c.d.transposed = false;
-  c.d.data = static_cast<char*>(scratch) + copy.offset;
   launch.plan.kernel = &copy_kernel;
   launch.plan.constants = common_constants(c);
-  const index_t groups = ceil_div(c.m, tile) * ceil_div(c.n, tile) * c.batch();
+  launch.plan.constants.emplace_back("ALIGNED", !result);
+  const index_t beyond = result ? line_bytes / size_of(c.dtype) - 1 : 0;  // groups begin where lines of the caches do
+  const index_t groups = ceil_div(c.m, tile) * ceil_div(c.n + beyond, tile) * c.batch();
   launch.plan.range = {{1, 1, std::size_t(groups * work_items)}, {1, 1, std::size_t(work_items)}};
   return launch;
 }

@@ -1,4 +1,4 @@
-// Copies of A and B that a product reads instead: every layout into every layout, types, stacks with matrices in common, odd shapes; what
+// Copies that a product reads and writes instead: every layout into every layout, types, stacks with matrices in common, odd shapes; what
 // lies between the lines and around the matrices must neither be written nor get into a result.
 #include "rearrange.hpp"
 
@@ -23,15 +23,16 @@ using harness::Stack;
 class Copies : public testing::TestWithParam<DType> {
  protected:
   /// Through the library's launch, on small integers, exactly.
-  void check(const Case& c, const Rearrangement& how) {
+  void check(const Case& c, Rearrangement how) {
     SCOPED_TRACE(c.text());
     Context::State& state = context("").state();
     sycl::queue& queue = state.queue;
     const DType out = out_of(c.dtype);
+    if (out != c.dtype) how.d = false;  // the planner has no copies of other types than A's
     const index_t outer_a = c.broadcast_a ? 1 : c.batch_outer, inner_a = c.broadcast_a ? 1 : c.batch_inner;
     Stack a(queue, c.dtype, c.m, c.k, c.trans_a, c.gap, c.backwards, outer_a, inner_a, true);
     Stack b(queue, c.dtype, c.k, c.n, c.trans_b, c.gap, c.backwards, c.batch_outer, c.batch_inner, false);
-    Stack d(queue, out, c.m, c.n, false, c.gap, false, c.batch_outer, c.batch_inner, true);
+    Stack d(queue, out, c.m, c.n, false, c.gap, c.backwards, c.batch_outer, c.batch_inner, true);
     if (c.broadcast_a) a.operand.inner = a.operand.outer = 0;
     std::mt19937 random(7);
     std::uniform_int_distribution<int> integer(-3, 3);
@@ -49,7 +50,7 @@ class Copies : public testing::TestWithParam<DType> {
     const Kernel& kernel = find_kernel("tiled");
     if (const std::string reason = kernel.why_not(p, state.info); !reason.empty()) GTEST_SKIP() << reason;
     const Plan plan = plan_rearranged(kernel, p, state.info, kernel.defaults(p, state.info), how);
-    ASSERT_EQ(plan.copies.size(), std::size_t(how.a.has_value() + how.b.has_value()));
+    ASSERT_EQ(plan.copies.size(), std::size_t(how.a.has_value() + how.b.has_value() + how.d));
     launch(state, plan, state.programs.get(kernel, plan.constants), p);
     state.wait();
     for (index_t g = 0; g < c.batch_outer * c.batch_inner; ++g)
@@ -68,7 +69,8 @@ class Copies : public testing::TestWithParam<DType> {
 TEST_P(Copies, EveryLayoutIntoEveryOther) {
   for (const bool trans_a : {false, true})
     for (const bool trans_b : {false, true})
-      for (const Rearrangement& how : {Rearrangement{false, true}, Rearrangement{true, false}, Rearrangement{true, {}}, Rearrangement{{}, true}})
+      for (const Rearrangement& how : {Rearrangement{false, true}, Rearrangement{true, false}, Rearrangement{true, {}, true},
+                                      Rearrangement{{}, true, true}})
         for (const auto& [m, n, k] : {std::array<index_t, 3>{65, 63, 67}, {1, 130, 5}, {129, 3, 64}, {70, 70, 1}})
           check({.m = m, .n = n, .k = k, .dtype = GetParam(), .trans_a = trans_a, .trans_b = trans_b, .gap = 1}, how);
 }
@@ -78,8 +80,10 @@ TEST_P(Copies, StacksAndNegativeDistances) {
     Case c{.m = 35, .n = 66, .k = 70, .dtype = GetParam(), .trans_a = trans, .trans_b = !trans, .batch_outer = 2, .batch_inner = 3};
     c.gap = 3;
     check(c, {false, false});
+    check(c, {false, {}, true});
     c.backwards = true;
     check(c, {true, true});
+    check(c, {{}, {}, true});
     c.broadcast_a = true;
     check(c, {true, false});
   }
@@ -147,9 +151,9 @@ TEST(Choice, AStackIsCopiedOnceWhereItRepeatsAMatrix) {
   EXPECT_EQ(q.b.inner, 1000 * q.b.ld);
   EXPECT_EQ(q.b.ld, 1024);
   EXPECT_EQ(q.b.outer, 0);
-  OperandCopy copy{false, q.a, 256};
+  MatrixCopy copy{Matrix::a, q.a, 256};
   EXPECT_EQ(launch_of(copy, p, nullptr).problem.batch(), 1);
-  copy = {true, q.b, 256};
+  copy = {Matrix::b, q.b, 256};
   EXPECT_EQ(launch_of(copy, p, nullptr).problem.batch(), 5);
 }
 
