@@ -58,7 +58,8 @@ SYCL_MAT_INLINE void copy_anywhere(const Part& part, const Args& g, int item) {
   in_t x[EACH];
   const auto column_of = [&](int e) SYCL_MAT_LAMBDA {
     const index i = part.line + (item + e * ITEMS) / TILE;
-    const index before = reinterpret_cast<index>(part.to + i * g.ldd) / BYTES % CACHE_LINE;  // elements between a cache line's begin and this one's
+    const index before =
+        reinterpret_cast<index>(part.to + i * g.ldd) / BYTES % CACHE_LINE;  // elements between a cache line's begin and this one's
     return part.column + (item + e * ITEMS) % TILE - before;
   };
 #pragma unroll

@@ -99,7 +99,7 @@ Match constants_of(const Kernel& kernel, const Problem& p, const DeviceInfo& dev
 /// `because`: why this kernel; empty: there was nothing to say.
 Choice with_constants(const Kernel& kernel, const Match& match, const Problem& p, const DeviceInfo& device, const std::string& because,
                       const std::string& otherwise) {
-  Choice choice{kernel.name, kernel.defaults(p, device), otherwise};
+  Choice choice{kernel.name, defaults_of(kernel, p, device), otherwise};
   if (match) {
     if (!std::holds_alternative<std::monostate>(match->params)) choice.params = match->params;
     choice.reason = match->reason;
@@ -186,6 +186,10 @@ bool host_chosen(const Problem& p, const DeviceInfo& device) {
 }
 
 }  // namespace
+
+Params defaults_of(const Kernel& kernel, const Problem& p, const DeviceInfo& device) {
+  return kernel.defaults(rearranged(p, worth_copying(kernel, p, device)), device);
+}
 
 Plan plan_with(const Kernel& kernel, const Problem& p, const DeviceInfo& device, const Params& params) {
   return plan_rearranged(kernel, p, device, params, worth_copying(kernel, p, device));

@@ -15,6 +15,8 @@ std::string why_on_host(const Problem& p, const DeviceInfo& device, const GemmOp
 /// Throws UnsupportedError, ParamsError.
 Plan make_plan(const Problem& p, const DeviceInfo& device, const GemmOptions& options);
 
+/// The family's constants for what the kernel works on: the problem, or its copies where they are worth it.
+Params defaults_of(const Kernel& kernel, const Problem& p, const DeviceInfo& device);
 /// The plan of a kernel with these constants, and with copies where they are worth it. Throws ParamsError.
 Plan plan_with(const Kernel& kernel, const Problem& p, const DeviceInfo& device, const Params& params);
 

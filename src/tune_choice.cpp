@@ -178,11 +178,11 @@ double proven_reach(Context::State& context, const Contender& winner, const Tune
     if (kernel_chosen)
       contenders.push_back(contender_of(choice.kernel, choice.params));
     else
-      contenders.push_back(contender_of(winner.kernel->name, winner.kernel->defaults(p, context.info)));
+      contenders.push_back(contender_of(winner.kernel->name, defaults_of(*winner.kernel, p, context.info)));
     contenders.push_back(contender_of(name_of(winner), winner.params));
     // What won without constants of its own has those that are computed there.
     if (winner.kernel && std::holds_alternative<std::monostate>(winner.params))
-      contenders[1].params = winner.kernel->defaults(p, context.info);
+      contenders[1].params = defaults_of(*winner.kernel, p, context.info);
     if (name_of(contenders[0]) == name_of(contenders[1]) && contenders[0].params == contenders[1].params) continue;
     final_rounds(context, p, contenders, 0.15);
     if (!contenders[1].wrong.empty() || contenders[1].ratio > 1.01) return 0;

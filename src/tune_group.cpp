@@ -48,7 +48,7 @@ GroupSearch::GroupSearch(Context::State& context, const TuneOptions& options, Tu
   for (const TuneProblem& t : group.problems) {
     problems_.push_back(bench_->problem(t));
     const Problem& p = problems_.back();
-    defaults_.push_back(kernel_.defaults(p, device));
+    defaults_.push_back(defaults_of(kernel_, p, device));
     const auto match = lookup(p, device, kernel_.name);
     present_.push_back(match && !std::holds_alternative<std::monostate>(match->params) ? match->params : defaults_.back());
     try {

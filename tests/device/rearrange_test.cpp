@@ -57,8 +57,7 @@ class Copies : public testing::TestWithParam<DType> {
       for (index_t i = 0; i < c.m; ++i)
         for (index_t j = 0; j < c.n; ++j) {
           double sum = 0;
-          for (index_t x = 0; x < c.k; ++x)
-            sum += get(a.element(c.broadcast_a ? 0 : g, i, x), c.dtype) * get(b.element(g, x, j), c.dtype);
+          for (index_t x = 0; x < c.k; ++x) sum += get(a.element(c.broadcast_a ? 0 : g, i, x), c.dtype) * get(b.element(g, x, j), c.dtype);
           const double rounding = out == p.accumulator ? 0 : harness::unit_roundoff(out) * std::fabs(sum);  // of the result alone
           ASSERT_NEAR(get(d.element(g, i, j), out), sum, rounding) << g << ", " << i << ", " << j << " " << plan.reason;
         }
@@ -69,8 +68,8 @@ class Copies : public testing::TestWithParam<DType> {
 TEST_P(Copies, EveryLayoutIntoEveryOther) {
   for (const bool trans_a : {false, true})
     for (const bool trans_b : {false, true})
-      for (const Rearrangement& how : {Rearrangement{false, true}, Rearrangement{true, false}, Rearrangement{true, {}, true},
-                                      Rearrangement{{}, true, true}})
+      for (const Rearrangement& how :
+           {Rearrangement{false, true}, Rearrangement{true, false}, Rearrangement{true, {}, true}, Rearrangement{{}, true, true}})
         for (const auto& [m, n, k] : {std::array<index_t, 3>{65, 63, 67}, {1, 130, 5}, {129, 3, 64}, {70, 70, 1}})
           check({.m = m, .n = n, .k = k, .dtype = GetParam(), .trans_a = trans_a, .trans_b = trans_b, .gap = 1}, how);
 }
@@ -138,6 +137,23 @@ TEST(Choice, DoesNotLookAtAddresses) {
   Problem p = product(2048, 2048, 2047, 2047, 2048), q = p;
   q.a.data = reinterpret_cast<void*>(4), q.b.data = reinterpret_cast<void*>(8);
   EXPECT_EQ(worth_copying(kernel, p, gpu()), worth_copying(kernel, q, gpu()));
+}
+
+TEST(Choice, ConstantsAreThoseForWhatTheKernelWorksOn) {
+  DeviceInfo device = gpu();
+  device.architecture = "nvidia-sm90", device.backend = "cuda", device.fingerprint = "nobody's";
+  device.compute_units = 132, device.max_work_group_size = 1024, device.local_memory = 227 << 10, device.sub_group_sizes = {32};
+  Problem p = product(4096, 4096, 4096, 4096, 4096);
+  p.b.transposed = true;
+  const Kernel& kernel = find_kernel("tiled");
+  const Rearrangement how = worth_copying(kernel, p, device);
+  EXPECT_EQ(how, (Rearrangement{true, {}})) << "with both stored the other way round it is faster";
+  GemmOptions options;
+  options.kernel = "tiled";
+  const Plan plan = make_plan(p, device, options);
+  ASSERT_EQ(plan.copies.size(), 1u);
+  EXPECT_EQ(plan.params, kernel.defaults(rearranged(p, how), device));
+  EXPECT_NE(plan.params, kernel.defaults(p, device));
 }
 
 TEST(Choice, AStackIsCopiedOnceWhereItRepeatsAMatrix) {
