@@ -18,8 +18,8 @@ struct GemmArgs {
   index b_inner, b_outer;
   index c_inner, c_outer;
   index d_inner, d_outer;
-  index split_m, split_n, split_k;  // how the packed kernels share one product among work-groups; split_k of the tiled one
-  index scratch_stride;             // elements of scratch a work-group owns
+  index split_m, split_n, split_k;  // how work-groups share one product: each kernel says what they are to it
+  index scratch_stride;             // elements of scratch: a work-group's, or up to the first of them
   Accumulator alpha, beta;
 };
 

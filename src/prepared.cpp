@@ -28,6 +28,9 @@ std::string key_of(const Problem& p, const GemmOptions& options) {
                            p.a.inner,
                            p.b.inner,
                            p.d.inner,
+                           p.a.outer,
+                           p.b.outer,
+                           p.d.outer,
                            alignment_of(p.a, size) | alignment_of(p.b, size) << 8 | alignment_of(p.d, size_of(p.out)) << 16,
                            index_t(p.dtype) | index_t(p.precision) << 8 | index_t(p.a.transposed) << 16 | index_t(p.b.transposed) << 17 |
                                index_t(p.epilogue.beta != 0) << 18 | index_t(p.epilogue.bias_axis) << 20 |
@@ -35,7 +38,7 @@ std::string key_of(const Problem& p, const GemmOptions& options) {
   std::string key(reinterpret_cast<const char*>(words), sizeof words);
   if (!options.kernel.empty()) key.append(options.kernel);
   if (options.backend != "sycl") {  // whether another backend can do it hangs on more: scalars' values, every stride, where C is
-    const index_t strides[] = {p.a.outer, p.b.outer, p.c.inner, p.c.outer, p.d.outer, p.c.data == p.d.data};
+    const index_t strides[] = {p.c.inner, p.c.outer, p.c.data == p.d.data};
     const double scalars[] = {p.epilogue.alpha, p.epilogue.beta};
     key.append("|").append(options.backend).append(reinterpret_cast<const char*>(strides), sizeof strides);
     key.append(reinterpret_cast<const char*>(scalars), sizeof scalars);

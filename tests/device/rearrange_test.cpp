@@ -90,6 +90,25 @@ TEST_P(Copies, StacksAndNegativeDistances) {
 INSTANTIATE_TEST_SUITE_P(Types, Copies, testing::Values(DType::float32, DType::float64, DType::float16, DType::bfloat16, DType::int8),
                          [](const auto& info) { return std::string(name_of(info.param)); });
 
+// A remembered plan says how many matrices are copied.
+TEST(Prepared, PlansOfStacksThatRepeatAMatrixAreTheirOwn) {
+  Context::State& state = context("").state();
+  Problem p;
+  p.m = p.n = p.k = 20, p.batch_outer = 3;
+  p.a.ld = p.b.ld = p.d.ld = 20;
+  p.a.outer = p.b.outer = p.d.outer = 448;
+  GemmOptions options;
+  options.kernel = "tiled";
+  const auto get = [&](const Problem& q) { return state.prepared.get(state.programs, q, state.info, options); };
+  const auto first = get(p);
+  EXPECT_EQ(first, get(p));
+  for (Operand Problem::* const operand : {&Problem::a, &Problem::b, &Problem::d}) {
+    Problem q = p;
+    (q.*operand).outer = 0;
+    EXPECT_NE(first, get(q));
+  }
+}
+
 // ---- the choice -------------------------------------------------------------------------------------------------------------------
 DeviceInfo gpu() {
   DeviceInfo device;
