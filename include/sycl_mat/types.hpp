@@ -1,6 +1,7 @@
 // Element types, views of the caller's memory, and what is done to the product before it is stored.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -61,7 +62,10 @@ inline MatrixView row_major(void* data, std::int64_t rows, std::int64_t cols, DT
   return {data, dtype, rows, cols, cols, 1, {}};
 }
 /// The same of numbers whose type says what they are.
-inline MatrixView row_major(double* data, std::int64_t rows, std::int64_t cols) { return row_major(data, rows, cols, DType::float64); }
+template <std::same_as<double> Number>
+MatrixView row_major(Number* data, std::int64_t rows, std::int64_t cols) {
+  return row_major(data, rows, cols, DType::float64);
+}
 
 enum class Activation : std::uint8_t { none, relu, gelu, sigmoid, tanh, silu };
 
