@@ -79,7 +79,7 @@ test:
 	$(MAKE) test-python
 
 test-cpp: build
-	PATH="$(abspath $(BIN)):$$PATH" ctest --preset release --no-tests=error
+	PATH="$(abspath $(BIN)):$$PATH" ctest --preset release --no-tests=error --parallel 2
 
 test-python: $(VENV)/tools
 	SYCL_MAT_WHEEL=`ls $(BUILD)/dist/*.whl` $(BIN)/python -m pytest $(PYTEST_ARGS)
