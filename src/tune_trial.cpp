@@ -23,7 +23,7 @@ Trial try_params(Context& where, const TuneProblem& problem, const Params& param
     if (kernel.why_not)
       if (const std::string why = kernel.why_not(p, device); !why.empty())
         throw UnsupportedError("the kernel \"" + std::string(kernel.name) + "\" cannot compute this product: " + why);
-    const Plan wanted = kernel.plan(kernel, p, device, params);  // throws ParamsError
+    const Plan wanted = plan_with(kernel, p, device, params);  // throws ParamsError
     const Choice present = choose(p, device, Records::all);
 
     Trial trial;

@@ -37,8 +37,8 @@ std::string why_not(const Problem& p, const DeviceInfo& device) {
   if (p.dtype != DType::float32) return "it multiplies float32 only";
   if (p.precision == Precision::ieee) return "precision \"ieee\" asks for multiply-adds in float32";
   if (const std::string why = why_short_sums(p); !why.empty()) return why;
-  if (p.k > 1 << 30) return "k is above 2^30: the kernel counts down from there";
-  if (whole_tiles(p, tiles[2], false).tiles > 0x3fffffff || p.k / tile_k >= 0x3fffffff) return "the product has too many tiles";
+  if (const std::string why = why_too_deep(p); !why.empty()) return why;
+  if (whole_tiles(p, tiles[2], false).tiles > 0x3fffffff) return "the product has too many tiles";
   return why_no_sm90a();
 }
 

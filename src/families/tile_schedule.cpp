@@ -34,6 +34,8 @@ void consider(TileSchedule& best, TileSchedule s) {
 
 }  // namespace
 
+std::string why_too_deep(const Problem& p) { return p.k > 1 << 30 ? "k is above 2^30: the kernel counts down from there" : ""; }
+
 TileSchedule whole_tiles(const Problem& p, const ScheduledTile& tile, bool swapped) {
   TileSchedule s;
   s.tile = tile;

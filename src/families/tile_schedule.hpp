@@ -30,6 +30,9 @@ struct TileSchedule {
   double microseconds = std::numeric_limits<double>::infinity();
 };
 
+/// Why K is too long for the producers, which count what is left of it; empty: it is not.
+std::string why_too_deep(const Problem& p);
+
 /// Every block computes whole tiles.
 TileSchedule whole_tiles(const Problem& p, const ScheduledTile& tile, bool swapped);
 /// `best` becomes the best way with this tile, if that is better.

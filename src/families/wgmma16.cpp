@@ -45,11 +45,11 @@ std::string why_not(const Problem& p, const DeviceInfo& device) {
   if (compute_capability(device) != 90) return "it needs an NVIDIA device of compute capability 9.0";
   if (p.dtype != DType::float16 && p.dtype != DType::bfloat16) return "it multiplies float16 and bfloat16 only";
   if (p.precision == Precision::ieee) return "precision \"ieee\" asks for multiply-adds in float32";
-  if (p.k > 1 << 30) return "k is above 2^30: the kernel counts down from there";
+  if (const std::string why = why_too_deep(p); !why.empty()) return why;
   // The kernel counts tiles, and a block's stages of all its tiles, in 31 bits. Narrow products have twice as many tiles of 128×64.
   const TileSchedule most = whole_tiles(p, tiles[4], false);
   const double stages = double(most.tiles) * double(most.stages) / std::max(device.compute_units, 1);
-  if (most.tiles > 0x1fffffff || most.stages > 0x1fffffff || stages > 0x1fffffff) return "the product has too many tiles";
+  if (most.tiles > 0x1fffffff || stages > 0x1fffffff) return "the product has too many tiles";
   return why_no_sm90a();
 }
 

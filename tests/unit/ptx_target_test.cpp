@@ -197,6 +197,7 @@ TEST(Wgmma16, PlansAddUp) {
   Problem endless = problem(DType::float16, 1, 1, 1 << 20);
   endless.batch_inner = 1 << 28;
   EXPECT_NE(kernel.why_not(endless, hopper).find("too many tiles"), std::string::npos);
+  EXPECT_NE(kernel.why_not(problem(DType::float16, 8, 8, (1 << 30) + 64), hopper).find("2^30"), std::string::npos);
 }
 
 }  // namespace
