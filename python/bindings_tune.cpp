@@ -298,14 +298,15 @@ void bind_tune(nb::module_& m) {
   m.def("bound", &bound_of, "problem"_a, "device"_a.none());
   m.def(
       "fma_peak",
-      [](nb::handle device, const std::string& dtype) {
+      [](nb::handle device, const std::string& dtype, double flops) {
         Context& context = context_from(device);
         const DType type = dtype_named(dtype);
         const WithoutGil released;
-        return measure_fma_peak(context.state(), type);
+        return measure_fma_peak(context.state(), type, flops);
       },
-      "device"_a.none(), "dtype"_a, nb::sig("def fma_peak(device: Device | str | None, dtype: str) -> float"),
-      "The device's rate of multiply-adds in GFLOP/s, measured now.");
+      "device"_a.none(), "dtype"_a, "flops"_a = 0.0,
+      nb::sig("def fma_peak(device: Device | str | None, dtype: str, flops: float = 0.0) -> float"),
+      "The device's rate of multiply-adds in GFLOP/s, measured now; with `flops` that of one launch of about so many operations.");
   m.def(
       "representative_problems",
       [](nb::handle device) {

@@ -60,7 +60,8 @@ Problem empty_problem(DType dtype, void* data) {
   return p;
 }
 
-double measure_peak(Context::State& context, DType dtype, double& launch_seconds) {
+/// `flops`: of one launch, whose rate counts; 0: the best of launches of 15 ms each.
+double measure_peak(Context::State& context, DType dtype, double flops, double& launch_seconds) {
   const Block one(context, 4096);
   const std::vector<float> halves(16, 0.5f);
   const std::vector<double> double_halves(16, 0.5);
@@ -82,8 +83,18 @@ double measure_peak(Context::State& context, DType dtype, double& launch_seconds
   plan.range = {{1, 1, groups * local}, {1, 1, local}};
   const Program& program = context.programs.get(kernel, plan.constants);
 
+  const double flops_a_step = 2.0 * width * chains * double(groups * local);
+
   p.k = 0;
-  launch_seconds = least_seconds(context, plan, program, p, 50);
+  launch_seconds = least_seconds(context, plan, program, p, flops > 0 ? 3 : 50);
+  if (flops > 0) {
+    p.k = std::max<index_t>(4, static_cast<index_t>(flops / flops_a_step));
+    const CallerPlacement placement(cpu);
+    const double start = now();
+    launch(context, plan, program, p);
+    context.wait();
+    return flops_a_step * double(p.k) / std::max(now() - start - launch_seconds, 1e-9) * 1e-9;
+  }
   // As many steps as take 15 ms, found by doubling: long beside the launch, short beside a time slice of the machine.
   double seconds = 0;
   for (p.k = 1 << 12; p.k < (index_t{1} << 34); p.k *= 4) {
@@ -92,7 +103,7 @@ double measure_peak(Context::State& context, DType dtype, double& launch_seconds
   }
   p.k *= std::max<index_t>(1, static_cast<index_t>(15e-3 / seconds));
   seconds = least_seconds(context, plan, program, p, 6) - launch_seconds;
-  return 2.0 * width * chains * double(p.k) * double(groups * local) / seconds * 1e-9;
+  return flops_a_step * double(p.k) / seconds * 1e-9;
 }
 
 double measure_stream(Context::State& context, DType dtype, bool write, const Block* arrays, std::size_t bytes) {
@@ -119,7 +130,7 @@ double measure_stream(Context::State& context, DType dtype, bool write, const Bl
 Roofline measure(Context::State& context, DType dtype) {
   const DeviceInfo& device = context.info;
   Roofline r;
-  r.peak_gflops = measure_peak(context, dtype, r.launch_seconds);
+  r.peak_gflops = measure_peak(context, dtype, 0, r.launch_seconds);
   // Four times the last cache, so that it serves at most a quarter; a GPU's is no larger than 64 MB.
   std::size_t bytes =
       static_cast<std::size_t>(std::clamp<std::int64_t>(4 * std::max(device.l3_cache, device.l2_cache), 64 << 20, 512 << 20));
@@ -150,10 +161,10 @@ Roofline measure_roofline(Context::State& context, DType dtype) {
   }
 }
 
-double measure_fma_peak(Context::State& context, DType dtype) {
+double measure_fma_peak(Context::State& context, DType dtype, double flops) {
   double launch_seconds = 0;
   try {
-    return measure_peak(context, dtype == DType::float64 ? DType::float64 : DType::float32, launch_seconds);
+    return measure_peak(context, dtype == DType::float64 ? DType::float64 : DType::float32, flops, launch_seconds);
   } catch (const sycl::exception& e) {
     rethrow(e, context.info);
   }

@@ -20,8 +20,9 @@ struct Roofline {
 /// float64 have a peak of their own; other types get float32's, in which they accumulate. Throws DeviceError, CompileError.
 Roofline measure_roofline(Context::State& context, DType dtype);
 
-/// Only the multiply-add rate, in GFLOP/s, and always anew.
-double measure_fma_peak(Context::State& context, DType dtype);
+/// Only the multiply-add rate, in GFLOP/s, and always anew: the best of some launches of 15 ms each. With `flops` it is the rate of one
+/// launch of about so many operations: what a product of as many can reach on a machine whose other users leave no long slice undisturbed.
+double measure_fma_peak(Context::State& context, DType dtype, double flops = 0);
 
 enum class Limit { compute, memory, launch };
 

@@ -424,8 +424,10 @@ def roofline(device: object | None, dtype: str) -> dict[str, Any]: ...
 
 def bound(problem: object, device: object | None) -> dict[str, Any]: ...
 
-def fma_peak(device: Device | str | None, dtype: str) -> float:
-    """The device's rate of multiply-adds in GFLOP/s, measured now."""
+def fma_peak(device: Device | str | None, dtype: str, flops: float = 0.0) -> float:
+    """
+    The device's rate of multiply-adds in GFLOP/s, measured now; with `flops` that of one launch of about so many operations.
+    """
 
 def representative_problems(device: object | None) -> list[Any]: ...
 

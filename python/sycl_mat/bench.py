@@ -27,6 +27,10 @@ Array = NDArray[Any]
 PAUSE_AFTER_SPINNING = 0.3
 #: a call that takes longer than this is timed twice, and left out of the interleaving: the whole would take its length
 SLOW = 1.0
+#: a product that takes longer than this is compared with multiply-adds that take as long: few slices of a shared machine are undisturbed
+LONG = 5e-3
+#: another round while one improved somebody's best time by a fiftieth, up to so many times the rounds that were asked for
+MOST_ROUNDS = 3
 #: a timed sample lasts at least this long, so that the clock's own cost does not count
 SHORTEST_SAMPLE = 50e-6
 #: float64 reference of the whole result up to here, of some rows and one projection beyond
@@ -102,6 +106,8 @@ class Row:
     dtype: str
     results: list[Result]
     skipped: dict[str, str]
+    peak: Timing | None = None
+    """of as many multiply-adds from registers as the product has, in blocks between the contenders'; None for short products"""
 
     def of(self, name: str) -> Result | None:
         return next((r for r in self.results if r.contender == name), None)
@@ -115,6 +121,10 @@ class Row:
         mine, peer = self.of(name), self.best_peer
         return None if mine is None or peer is None else mine.gflops / peer.gflops
 
+    def peak_gflops(self, short: float | None) -> float | None:
+        """The multiply-add rate that the product is measured by: over as long as it takes itself, or else in `short` slices."""
+        return self.shape.flops / self.peak.best / 1e9 if self.peak else short
+
     def as_dict(self) -> dict[str, Any]:
         s = self.shape
         return {
@@ -127,6 +137,8 @@ class Row:
             "dtype": self.dtype,
             "results": [r.as_dict() for r in self.results],
             "skipped": self.skipped,
+            "peak_gflops": self.peak_gflops(None),
+            "peak_median_s": self.peak.median if self.peak else None,
         }
 
 
@@ -222,6 +234,15 @@ def _time(run: Callable[[], object], seconds: float, number: int, most: int = 10
     return samples
 
 
+def _rates(peak: Callable[[float], float], flops: float, seconds: float) -> list[float]:
+    """Seconds of that many multiply-adds, again and again for about `seconds`."""
+    samples: list[float] = []
+    end = time.perf_counter() + seconds
+    while not samples or time.perf_counter() < end:
+        samples.append(flops / peak(flops) / 1e9)
+    return samples
+
+
 def _calls_a_sample(run: Callable[[], object]) -> tuple[int, float]:
     """How many calls make a sample long enough, and about how long one takes."""
     run()
@@ -245,8 +266,10 @@ def measure(
     seconds: float = 0.25,
     interleave: bool = True,
     step: Callable[[str], None] = lambda _: None,
+    peak: Callable[[float], float] | None = None,
 ) -> Row:
-    """Times every contender at one shape: `rounds` quiet blocks of about `seconds` each, then the plain interleaving."""
+    """Times every contender at one shape: `rounds` quiet blocks of about `seconds` each, more while times improve, then the plain
+    interleaving. `peak(flops)` runs so many multiply-adds and returns their rate in GFLOP/s."""
     a, b = operands(shape, dtype)
     kind = np.dtype(np.int32) if dtype == "int8" else a.dtype
     outs: dict[str, Array] = {}
@@ -274,7 +297,10 @@ def measure(
             time.sleep(PAUSE_AFTER_SPINNING)
     able = [c for c in able if c.name in quiet]
 
-    for turn in range(rounds):
+    ceiling = Timing([])
+    fastest = min((calls[name][1] for name in quiet), default=0.0)
+    for turn in range(MOST_ROUNDS * rounds):
+        before = {name: timing.best for name, timing in quiet.items() if timing.samples}
         for contender in able[turn % len(able) :] + able[: turn % len(able)]:
             step(contender.name)
             name = contender.name
@@ -287,6 +313,11 @@ def measure(
             quiet[name].samples += _time(lambda run=contender.run, out=outs[name]: run(a, b, out), seconds, number)  # type: ignore[misc]
             if contender.spins:
                 time.sleep(PAUSE_AFTER_SPINNING)
+        if peak is not None and fastest > LONG:
+            step("peak")
+            ceiling.samples += _rates(peak, shape.flops, seconds)
+        if turn + 1 >= rounds and all(quiet[name].best > 0.98 * best for name, best in before.items()):
+            break
 
     mixed = {c.name: Timing() for c in able}
     if interleave:
@@ -302,7 +333,7 @@ def measure(
         Result(c.name, c.peer, shape.flops, quiet[c.name], mixed[c.name], kernels[c.name], reference.error(outs[c.name])) for c in able
     ]
     time.sleep(PAUSE_AFTER_SPINNING)  # the reference was NumPy's
-    return Row(shape, dtype, results, skipped)
+    return Row(shape, dtype, results, skipped, ceiling if ceiling.samples else None)
 
 
 def geometric_mean(values: Sequence[float]) -> float:

@@ -8,7 +8,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
@@ -132,6 +132,11 @@ def _peak(device: _core.Device, dtype: str) -> float | None:
         return None  # this device cannot run it: the other figures still count
 
 
+def _peak_of(device: _core.Device, dtype: str) -> Callable[[float], float] | None:
+    """For bench.measure. Products of other types have no such peak: the processor has instructions of their own for some of them."""
+    return (lambda flops: _core.fma_peak(device, dtype, flops)) if dtype in ("float32", "float64") else None
+
+
 def _undisturbed(peak: float | None, device: _core.Device, dtype: str, rows: Sequence[Row]) -> float | None:
     """The peak, measured once more and again while a product seems to exceed it: the machine's other users lower it, nothing can raise it.
 
@@ -173,7 +178,7 @@ def _table(rows: Sequence[Row], names: Sequence[str], peaks: dict[str, float | N
     for row in rows:
         mine = row.of("sycl_mat")
         ratio = row.ratio("sycl_mat")
-        peak = peaks.get(row.dtype)
+        peak = row.peak_gflops(peaks.get(row.dtype))
         table.add_row(
             row.shape.label,
             *([row.dtype] if several_types else []),
@@ -253,14 +258,18 @@ def bench(
     console.print(f"{chosen.name}, {chosen.compute_units} units, driver {chosen.driver_version}; NumPy {np.__version__}", style="dim")
 
     peaks = {kind: _peak(chosen, kind) for kind in dtypes}
-    rows = _measure_all(wanted, dtypes, contenders, rounds, seconds, interleave)
+    ceilings = {kind: _peak_of(chosen, kind) if peak else None for kind, peak in peaks.items()}
+    rows = _measure_all(wanted, ceilings, contenders, rounds, seconds, interleave)
     peaks = {kind: _undisturbed(peak, chosen, kind, rows) for kind, peak in peaks.items()}
 
     names = [contender.name for contender in contenders if any(row.of(contender.name) for row in rows)]
     console.print(_table(rows, names, peaks))
     if any(peaks.values()):
         console.print(
-            "peak: " + ", ".join(f"{kind} {peak:.0f} GFLOP/s" for kind, peak in peaks.items() if peak) + ", measured now", style="dim"
+            "peak: "
+            + ", ".join(f"{kind} {peak:.0f} GFLOP/s" for kind, peak in peaks.items() if peak)
+            + ", measured now in slices of 15 ms; longer products are compared with multiply-adds that took as long",
+            style="dim",
         )
     if interleave:
         console.print(_interleaved_table(rows, names))
@@ -288,13 +297,19 @@ def bench(
 
 
 def _measure_all(
-    wanted: Sequence[Shape], dtypes: Sequence[str], contenders: Sequence[peers.Contender], rounds: int, seconds: float, interleave: bool
+    wanted: Sequence[Shape],
+    ceilings: Mapping[str, Callable[[float], float] | None],
+    contenders: Sequence[peers.Contender],
+    rounds: int,
+    seconds: float,
+    interleave: bool,
 ) -> list[Row]:
+    """`ceilings`: for each type its `peak` for bench.measure."""
     rows = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("", total=len(wanted) * len(dtypes))
-        for kind in dtypes:
+        task = progress.add_task("", total=len(wanted) * len(ceilings))
+        for kind, peak in ceilings.items():
             for shape in wanted:
                 if shape.dtypes and kind not in shape.dtypes:
                     progress.advance(task)
@@ -303,6 +318,6 @@ def _measure_all(
                 def step(name: str, shape: Shape = shape, kind: str = kind) -> None:
                     progress.update(task, description=f"{shape.label} {kind}: {name}")
 
-                rows.append(measure(shape, kind, contenders, rounds=rounds, seconds=seconds, interleave=interleave, step=step))
+                rows.append(measure(shape, kind, contenders, rounds=rounds, seconds=seconds, interleave=interleave, step=step, peak=peak))
                 progress.advance(task)
     return rows

@@ -110,3 +110,51 @@ def test_a_peak_below_what_a_product_reached_is_left_out(
     row = bench.measure(Shape(64, 64, 64), "float32", [peers.numpy_contender()], rounds=1, seconds=0.01, interleave=False)
     assert cli_bench._undisturbed(peak, _core.current_device("cpu"), "float32", [row]) == (peak if kept else None)
     assert ("too busy" in capsys.readouterr().out) != kept
+
+
+def test_long_products_are_compared_with_multiply_adds_that_take_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+
+    def peak(flops: float) -> float:
+        asked.append(flops)
+        return 100.0 + len(asked)  # GFLOP/s
+
+    def row(seconds: float) -> bench.Row:
+        monkeypatch.setattr(bench, "LONG", seconds)
+        return bench.measure(Shape(64, 64, 64), "float32", [peers.ours()], rounds=2, seconds=0.002, interleave=False, peak=peak)
+
+    short = row(1e9)
+    assert not asked
+    assert short.peak is None
+    assert short.peak_gflops(7.0) == 7.0
+    long = row(0.0)
+    assert len(asked) >= 2
+    assert set(asked) == {2.0 * 64**3}
+    assert long.peak_gflops(7.0) == pytest.approx(100.0 + len(asked))
+    assert long.as_dict()["peak_gflops"] == pytest.approx(100.0 + len(asked))
+
+
+def test_rounds_go_on_while_somebody_becomes_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks: list[int] = []
+
+    def timed(samples: list[float]) -> list[float]:
+        def time(run: object, seconds: float, number: int, most: int = 10_000) -> list[float]:
+            blocks.append(number)
+            return [samples[min(len(blocks), len(samples)) - 1]]
+
+        monkeypatch.setattr(bench, "_time", time)
+        blocks.clear()
+        return bench.measure(Shape(4, 4, 4), "float32", [peers.ours()], rounds=2, seconds=0.001, interleave=False).results[0].quiet.samples
+
+    assert timed([1.0, 1.0, 0.1]) == [1.0, 1.0]
+    assert timed([1.0, 0.9, 0.8, 0.79, 0.1]) == [1.0, 0.9, 0.8, 0.79]
+    assert len(timed([1.0 / 2**x for x in range(20)])) == bench.MOST_ROUNDS * 2
+
+
+def test_the_rate_of_multiply_adds_over_a_given_work() -> None:
+    from sycl_mat import _core
+
+    for dtype in ("float32", "float64"):
+        rates = [_core.fma_peak("cpu", dtype, flops) for flops in (1e3, 1e9)]
+        assert all(rate > 0 for rate in rates)
+        assert rates[1] < 1e5  # a processor that skipped the work would seem to be faster
