@@ -27,7 +27,7 @@ constexpr const char* doc =
     "params: force its constants: TileParams, (TileParams, TileOptions) or PackParams.\n"
     "backend: 'sycl' (default), 'onemkl', or 'auto'.\n"
     "precision: None, 'highest' (never below IEEE arithmetic of the accumulator), 'tf32'.\n"
-    "max_device_memory: bytes that operands may take on a device with memory of its own; larger ones are streamed in blocks.\n"
+    "max_device_memory: bytes that operands and copies of them may take on a device with memory of its own; larger ones are streamed in blocks.\n"
     "transpose_a, transpose_b: multiply by the transpose of the last two axes; costs no copy.\n\n"
     "Returns a new C-ordered array (a scalar for two vectors), or out.\n"
     "Raises DimensionError, SizeError (both ValueError and RuntimeError), UnsupportedError (TypeError), ParamsError (ValueError),\n"

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "execute.hpp"
+#include "rearrange.hpp"
 #include "staging.hpp"
 #include "strided_copy.hpp"
 #include "sycl_mat/errors.hpp"
@@ -87,6 +88,7 @@ class BlockedProduct {
   sycl::queue in_, out_;  ///< copies, beside the context's queue, which computes
   Panels a_panels_, b_panels_;
   std::size_t most_a_ = 0, most_b_ = 0;
+  std::int64_t left_;  ///< bytes of device memory for the kernels' own copies
   std::vector<Bounce> bounces_;
   std::size_t next_bounce_ = 0;
   DeviceSlot results_[result_slots];
@@ -124,6 +126,7 @@ BlockedProduct::BlockedProduct(Context::State& context, const Operands& o, const
   most_a_ = static_cast<std::size_t>(rows * depths);
   most_b_ = static_cast<std::size_t>(columns * depths);
   if (bytes_needed(o, sizes, rows * depths, columns * depths) > limit_of(context, options)) most_a_ = most_b_ = 2;
+  left_ = limit_of(context, options) - bytes_needed(o, sizes, static_cast<index_t>(most_a_), static_cast<index_t>(most_b_));
   bounces_.resize(bounces);
   for (Bounce& bounce : bounces_) bounce.memory = memory_.take(bounce_bytes, sycl::usm::alloc::host);
   const auto block_bytes = static_cast<std::size_t>(sizes.rows * sizes.columns * size_of(o.d.dtype));
@@ -222,7 +225,9 @@ void BlockedProduct::compute(index_t i, index_t j) {
       step.c = block;
       options.epilogue.beta = 1;
     }
-    execute(context_, make_problem(step, options), options);
+    const Problem problem = make_problem(step, options);
+    if (options.max_device_memory > 0) options.max_device_memory = bytes_of_operands(problem) + std::max<std::int64_t>(left_, 0);
+    execute(context_, problem, options);
     const sycl::event used = context_.queue.ext_oneapi_submit_barrier();
     a_panels_.at({i, x}).last_use = used;
     b_panels_.at({x, j}).last_use = used;

@@ -60,8 +60,12 @@ Context::State::State(const sycl::device& device, DeviceInfo device_info)
     : queue(device, raise, sycl::property::queue::in_order{}),
       info(std::move(device_info)),
       all_units(info.compute_units),
-      pool(queue, cached_bytes_limit(info)),
-      scratch(queue, info.is_cpu() && info.usm_system),
+      pool(queue, cached_bytes_limit(info),
+           [this] {
+             const std::lock_guard guard(launching);
+             scratch.release();
+           }),
+      scratch(queue, pool, info.is_cpu() && info.usm_system),
       programs(queue, info) {}
 
 void Context::State::wait() {
@@ -72,12 +76,17 @@ void Context::State::wait() {
     pending.finished(mark);
     if (info.is_cpu()) find_pinned_workers();
   } catch (const sycl::exception& e) {
-    scratch.reset();
+    forget_scratch();
     rethrow(e, info);
   } catch (const std::exception& e) {  // a host task's, as it was thrown
-    scratch.reset();
+    forget_scratch();
     throw DeviceError(info.name + " failed: " + e.what());
   }
+}
+
+void Context::State::forget_scratch() {
+  const std::lock_guard guard(launching);
+  scratch.release();  // another thread's kernels may be using it by now
 }
 
 void rethrow(const sycl::exception& e, const DeviceInfo& device) {

@@ -36,15 +36,18 @@ struct Context::State {
   sycl::queue queue;  ///< in order
   DeviceInfo info;    ///< compute_units: as many as products may use
   const int all_units;
-  MemoryPool pool;  ///< staging memory
+  std::mutex launching;  ///< scratch and the launch that uses it belong together; not to be asked for with the pool's lock held
+  MemoryPool pool;       ///< staging memory
   Scratch scratch;
   Programs programs;
   PreparedCache prepared;
-  std::mutex launching;  ///< scratch and the launch that uses it belong together
   Pending pending;
 
   /// Waits for the queue; translates what the runtime throws.
   void wait();
+
+ private:
+  void forget_scratch();
 };
 
 /// Translates the runtime's exceptions into ours: out of memory, lost device, anything else.

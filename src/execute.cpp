@@ -2,7 +2,6 @@
 
 #include "backends/onemkl.hpp"
 #include "launch.hpp"
-#include "rearrange.hpp"
 #include "sycl_mat/errors.hpp"
 
 namespace sycl_mat {
@@ -22,15 +21,14 @@ void execute(Context::State& context, const Problem& problem, const GemmOptions&
     onemkl::gemm(context, problem);
     remember_kernel(onemkl::name);
   } else {
-    const Plan& plan = prepared->plan;
     try {
-      launch(context, plan, *prepared->program, problem);
+      launch(context, prepared->plan, *prepared->program, prepared->copies, problem);
     } catch (const OutOfMemoryError&) {
-      if (plan.copies.empty()) throw;
-      const Plan plain = plan_rearranged(*plan.kernel, problem, context.info, plan.params, {});  // slower, but it needs no copies
-      launch(context, plain, context.programs.get(*plan.kernel, plain.constants), problem);
+      if (prepared->plan.copies.empty()) throw;
+      const auto plain = context.prepared.without_copies(context.programs, problem, options, prepared);  // slower, with the same bits
+      launch(context, plain->plan, *plain->program, problem);
     }
-    remember_kernel(plan.kernel->name);
+    remember_kernel(prepared->plan.kernel->name);
   }
 }
 

@@ -79,32 +79,40 @@ void submit(Context::State& context, const Plan& plan, const Program& program, c
   }
 }
 
-void submit_copy(Context::State& context, const MatrixCopy& copy, const Problem& problem, void* scratch) {
+void submit_copy(Context::State& context, const MatrixCopy& copy, const Program& program, const Problem& problem, void* scratch) {
   const CopyLaunch launch = launch_of(copy, problem, scratch);
-  submit(context, launch.plan, context.programs.get(*launch.plan.kernel, launch.plan.constants), launch.problem, nullptr);
+  submit(context, launch.plan, program, launch.problem, nullptr);
 }
 
 /// The product, with copies of A and B before it, and of D after it.
-void submit_rearranged(Context::State& context, const Plan& plan, const Program& program, const Problem& problem, void* scratch) {
+void submit_rearranged(Context::State& context, const Plan& plan, const Program& program, std::span<const Program* const> copies,
+                       const Problem& problem, void* scratch) {
   Problem inner = problem;
-  for (const MatrixCopy& copy : plan.copies) {
-    if (copy.of != Matrix::d) submit_copy(context, copy, problem, scratch);
+  for (std::size_t i = 0; i < plan.copies.size(); ++i) {
+    const MatrixCopy& copy = plan.copies[i];
+    if (copy.of != Matrix::d) submit_copy(context, copy, *copies[i], problem, scratch);
     Operand& operand = copy.of == Matrix::a ? inner.a : copy.of == Matrix::b ? inner.b : inner.d;
     operand = copy.in_scratch;
     operand.data = static_cast<char*>(scratch) + copy.offset;
   }
   submit(context, plan, program, inner, scratch);
-  for (const MatrixCopy& copy : plan.copies)
-    if (copy.of == Matrix::d) submit_copy(context, copy, problem, scratch);
+  for (std::size_t i = 0; i < plan.copies.size(); ++i)
+    if (plan.copies[i].of == Matrix::d) submit_copy(context, plan.copies[i], *copies[i], problem, scratch);
 }
 
 }  // namespace
 
 void launch(Context::State& context, const Plan& plan, const Program& program, const Problem& problem) {
+  launch(context, plan, program, programs_of_copies(context.programs, plan, problem), problem);
+}
+
+void launch(Context::State& context, const Plan& plan, const Program& program, std::span<const Program* const> copies,
+            const Problem& problem) {
   if (plan.scratch_bytes == 0) return submit(context, plan, program, problem, nullptr);
   // Scratch is reused by every kernel of the queue: asking for it and submitting its user must not be interleaved by another thread.
+  // Nothing is compiled meanwhile.
   const std::lock_guard guard(context.launching);
-  submit_rearranged(context, plan, program, problem, context.scratch.require(plan.scratch_bytes, plan.counter_bytes));
+  submit_rearranged(context, plan, program, copies, problem, context.scratch.require(plan.scratch_bytes, plan.counter_bytes));
 }
 
 }  // namespace sycl_mat

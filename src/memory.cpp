@@ -27,11 +27,20 @@ std::size_t size_class(std::size_t bytes) {
 
 }  // namespace
 
-MemoryPool::MemoryPool(sycl::queue& queue, std::size_t most_cached) : queue_(queue), most_cached_(most_cached) {}
+MemoryPool::MemoryPool(sycl::queue& queue, std::size_t most_cached, std::function<void()> release_others)
+    : queue_(queue), most_cached_(most_cached), release_others_(std::move(release_others)) {}
+
+void* MemoryPool::allocate(std::size_t size, sycl::usm::alloc kind) noexcept {
+  try {
+    return sycl::aligned_alloc(vector_alignment, size, queue_.get_device(), queue_.get_context(), kind);
+  } catch (const sycl::exception&) {
+    return nullptr;
+  }
+}
 
 void* MemoryPool::take(std::size_t bytes, sycl::usm::alloc kind) {
   const std::size_t size = size_class(bytes);
-  std::lock_guard guard(mutex_);
+  std::unique_lock guard(mutex_);
   if (const auto found = cached_.find({kind, size}); found != cached_.end()) {
     void* pointer = found->second;
     taken_.emplace(pointer, Block{size, kind});
@@ -39,17 +48,16 @@ void* MemoryPool::take(std::size_t bytes, sycl::usm::alloc kind) {
     cached_.erase(found);
     return pointer;
   }
-  const auto allocate = [&]() -> void* {
-    try {
-      return sycl::aligned_alloc(vector_alignment, size, queue_.get_device(), queue_.get_context(), kind);
-    } catch (const sycl::exception&) {
-      return nullptr;
-    }
-  };
-  void* pointer = allocate();
+  void* pointer = allocate(size, kind);
   if (!pointer) {
     release_cached_locked();
-    pointer = allocate();
+    pointer = allocate(size, kind);
+  }
+  if (!pointer) {
+    guard.unlock();  // who holds the others' memory may be asking the pool to release its own
+    release_others_();
+    guard.lock();
+    pointer = allocate(size, kind);
   }
   if (!pointer)
     throw OutOfMemoryError("out of memory: " + std::to_string(bytes) +
@@ -100,19 +108,21 @@ std::size_t MemoryPool::bytes_in_use() const {
   return sum;
 }
 
+std::size_t MemoryPool::bytes_cached() const {
+  std::lock_guard guard(mutex_);
+  return cached_bytes_;
+}
+
 void* Scratch::require(std::size_t bytes, std::size_t counter_bytes) {
   if (bytes == 0) return nullptr;
   if (bytes > bytes_) {
     queue_.wait();  // kernels in flight may use the old one
     reset();
     const std::size_t size = (bytes + huge_page - 1) / huge_page * huge_page;
-    if (host_memory_) {
-      data_ = std::aligned_alloc(huge_page, size);
-#if defined(__linux__)
-      if (data_) madvise(data_, size, MADV_HUGEPAGE);  // packed panels are walked in order: fewer page walks
-#endif
-    } else {
-      data_ = sycl::aligned_alloc_device(vector_alignment, size, queue_);
+    data_ = allocate(size);
+    if (!data_) {
+      pool_.release_cached();
+      data_ = allocate(size);
     }
     if (!data_) throw OutOfMemoryError("out of memory: " + std::to_string(size) + " bytes of scratch could not be allocated.");
     bytes_ = size;
@@ -120,6 +130,31 @@ void* Scratch::require(std::size_t bytes, std::size_t counter_bytes) {
   if (counter_bytes > clean_) queue_.memset(static_cast<char*>(data_) + clean_, 0, counter_bytes - clean_);
   clean_ = counter_bytes;  // what follows the counters is written by the kernel
   return data_;
+}
+
+void* Scratch::allocate(std::size_t size) noexcept {
+  if (size > most_bytes_) return nullptr;
+  if (host_memory_) {
+    void* data = std::aligned_alloc(huge_page, size);
+#if defined(__linux__)
+    if (data) madvise(data, size, MADV_HUGEPAGE);  // packed panels are walked in order: fewer page walks
+#endif
+    return data;
+  }
+  try {
+    return sycl::aligned_alloc_device(vector_alignment, size, queue_);
+  } catch (const sycl::exception&) {
+    return nullptr;
+  }
+}
+
+void Scratch::release() noexcept {
+  if (!data_) return;
+  try {
+    queue_.wait();
+  } catch (...) {  // whoever needs the result that failed will hear of it
+  }
+  reset();
 }
 
 void Scratch::reset() noexcept {

@@ -1,6 +1,7 @@
 #include "prepared.hpp"
 
 #include "plan.hpp"
+#include "rearrange.hpp"
 #include "tuning_db.hpp"
 
 namespace sycl_mat {
@@ -43,6 +44,7 @@ std::string key_of(const Problem& p, const GemmOptions& options) {
     key.append("|").append(options.backend).append(reinterpret_cast<const char*>(strides), sizeof strides);
     key.append(reinterpret_cast<const char*>(scalars), sizeof scalars);
   }
+  if (options.max_device_memory > 0) key.append("<").append(std::to_string(options.max_device_memory));  // or there is no room for copies
   if (options.params) {
     key += '|';
     if (const auto* tiled = std::get_if<TiledChoice>(&*options.params)) key += to_string(tiled->params) + " " + to_string(tiled->options);
@@ -52,6 +54,8 @@ std::string key_of(const Problem& p, const GemmOptions& options) {
 }
 
 constexpr std::size_t most_remembered = 4096;  // a program of ever new shapes must not grow without end
+constexpr std::chrono::seconds short_of_memory{
+    3};  // so long nobody asks again for memory that was not to be had: asking waits for the queue
 
 }  // namespace
 
@@ -64,14 +68,36 @@ std::shared_ptr<const Prepared> PreparedCache::get(Programs& programs, const Pro
   const std::string key = key_of(p, options);
   {
     std::shared_lock guard(mutex_);
-    if (const auto found = known_.find(key); found != known_.end()) return found->second;
+    if (const auto found = known_.find(key); found != known_.end()) {
+      const auto& known = found->second;
+      if (!known->instead_of || std::chrono::steady_clock::now() < known->try_again) return known;
+      return known->instead_of;
+    }
   }
   auto fresh = std::make_shared<Prepared>();
   fresh->plan = make_plan(p, device, options);
-  if (fresh->plan.kernel) fresh->program = &programs.get(*fresh->plan.kernel, fresh->plan.constants);
+  if (options.max_device_memory > 0 && bytes_of_operands(p) + bytes_of_copies(fresh->plan, p) > options.max_device_memory)
+    fresh->plan = in_place(std::move(fresh->plan), p, "max_device_memory leaves no room for copies");
+  if (fresh->plan.kernel) {
+    fresh->program = &programs.get(*fresh->plan.kernel, fresh->plan.constants);
+    fresh->copies = programs_of_copies(programs, fresh->plan, p);
+  }
   std::unique_lock guard(mutex_);
   if (known_.size() >= most_remembered) known_.clear();
   return known_.emplace(key, std::move(fresh)).first->second;
+}
+
+std::shared_ptr<const Prepared> PreparedCache::without_copies(Programs& programs, const Problem& p, const GemmOptions& options,
+                                                              std::shared_ptr<const Prepared> with_copies) {
+  auto plain = std::make_shared<Prepared>();
+  plain->plan = in_place(with_copies->plan, p, "no memory for copies");
+  plain->program = &programs.get(*plain->plan.kernel, plain->plan.constants);
+  plain->instead_of = std::move(with_copies);
+  plain->try_again = std::chrono::steady_clock::now() + short_of_memory;
+  std::unique_lock guard(mutex_);
+  // Unless everything was forgotten meanwhile: what was planned before then must not come back.
+  if (const auto found = known_.find(key_of(p, options)); found != known_.end()) found->second = plain;
+  return plain;
 }
 
 void PreparedCache::clear() {

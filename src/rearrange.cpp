@@ -1,5 +1,8 @@
 #include "rearrange.hpp"
 
+#include <algorithm>
+#include <limits>
+
 #include "families/families.hpp"
 #include "sycl_mat/device.hpp"
 
@@ -50,9 +53,22 @@ std::size_t bytes_of(const Problem& p, Matrix of, const Operand& copy) {
   return std::size_t(extent_of(p, of, copy.transposed).lines * copy.ld * outer_of(p, from) * inner_of(p, from) * size_of(type_of(p, of)));
 }
 
+/// The longest vectors that a work-item moves, in elements.
+index_t vector_of(const Problem& p, Matrix of) { return 16 / size_of(type_of(p, of)); }
+
 bool is_aligned(const Problem& p, Matrix of) {
   const Operand& o = operand_of(p, of);
-  return ((o.ld | o.inner | o.outer) * size_of(type_of(p, of))) % 16 == 0;  // the longest vectors that a work-item moves
+  return (o.ld | o.inner | o.outer) % vector_of(p, of) == 0;
+}
+
+/// The kernels' estimates look at the distances of lines alone. To a kernel, matrices of a stack that begin anywhere are the same as lines
+/// that do.
+double estimate(const Kernel& kernel, Problem p, const DeviceInfo& device) {
+  for (const Matrix of : {Matrix::a, Matrix::b, Matrix::d}) {
+    Operand& o = of == Matrix::a ? p.a : of == Matrix::b ? p.b : p.d;
+    o.ld |= (o.inner | o.outer) & (vector_of(p, of) - 1);
+  }
+  return kernel.microseconds(p, device);
 }
 
 /// As it is, and the copies that may be better: with aligned lines, or along the other axis.
@@ -72,6 +88,13 @@ std::vector<Matrix> copied(const Rearrangement& how) {
   return all;
 }
 
+/// Groups of work-items that copy a matrix, or a stack of them. Beyond most_groups a launch cannot count its work-items.
+index_t groups_of(const Extent& extent, DType type, index_t matrices, bool result) {
+  const index_t beyond = result ? line_bytes / size_of(type) - 1 : 0;  // groups begin where lines of the caches do
+  return ceil_div(extent.lines, tile) * ceil_div(extent.length + beyond, tile) * matrices;
+}
+constexpr index_t most_groups = std::numeric_limits<int>::max() / work_items;
+
 std::string words(const MatrixCopy& copy, const Problem& p) {
   if (copy.of == Matrix::d) return "D is copied from aligned lines";
   return std::string(copy.of == Matrix::a ? "A" : "B") + " is copied first, " +
@@ -90,21 +113,25 @@ Problem rearranged(const Problem& p, const Rearrangement& how) {
 
 Rearrangement worth_copying(const Kernel& kernel, const Problem& p, const DeviceInfo& device) {
   if (!kernel.microseconds || p.k == 0) return {};
-  double best = kernel.microseconds(p, device);
+  double best = estimate(kernel, p, device);
   if (best < least_us) return {};
   best *= least_gain;
   const double most_bytes = double(device.global_memory) / 8;
   Rearrangement chosen;
   const auto consider = [&](const Rearrangement& how) {
     const Problem q = rearranged(p, how);
-    double bytes = 0, time = kernel.microseconds(q, device);
+    double bytes = 0, time = estimate(kernel, q, device);
+    bool possible = true;
     for (const Matrix of : copied(how)) {
       const Operand& copy = operand_of(q, of);
       const double one = double(bytes_of(p, of, copy));
       bytes += one;
       time += launching + 2 * one / bytes_a_us * (copy.transposed == operand_of(p, of).transposed ? 1 : turning);
+      const Operand& from = operand_of(p, of);
+      const index_t matrices = outer_of(p, from) * inner_of(p, from);
+      possible &= groups_of(extent_of(p, of, copy.transposed), type_of(p, of), matrices, of == Matrix::d) <= most_groups;
     }
-    if (time < best && bytes <= most_bytes) best = time, chosen = how;
+    if (possible && time < best && bytes <= most_bytes) best = time, chosen = how;
   };
   const bool d_too = !is_aligned(p, Matrix::d) && p.out == p.dtype;
   for (const auto& a : choices(p, Matrix::a))
@@ -128,6 +155,43 @@ Plan plan_rearranged(const Kernel& kernel, const Problem& p, const DeviceInfo& d
   return plan;
 }
 
+Plan in_place(Plan plan, const Problem& p, const std::string& why) {
+  if (plan.copies.empty()) return plan;
+  for (auto copy = plan.copies.rbegin(); copy != plan.copies.rend(); ++copy)
+    if (const std::string said = words(*copy, p); plan.reason.ends_with(said)) {
+      plan.reason.resize(plan.reason.size() - said.size());
+      if (plan.reason.ends_with("; ")) plan.reason.resize(plan.reason.size() - 2);
+    }
+  plan.reason += (plan.reason.empty() ? "" : "; ") + why;
+  plan.scratch_bytes = plan.copies.front().offset;
+  plan.copies.clear();
+  // How the matrices lie is all that a program knows of them. Which tiles there are and who computes them stays, and so do all sums.
+  const auto swapped = std::find(plan.constants.begin(), plan.constants.end(), Constants::value_type("SWAPPED", 1)) != plan.constants.end();
+  for (auto& [name, value] : plan.constants) {
+    if (name == "TRANS_A") value = swapped ? !p.b.transposed : p.a.transposed;
+    if (name == "TRANS_B") value = swapped ? !p.a.transposed : p.b.transposed;
+  }
+  return plan;
+}
+
+std::int64_t bytes_of_copies(const Plan& plan, const Problem& p) {
+  std::int64_t sum = 0;
+  for (const MatrixCopy& copy : plan.copies) sum += std::int64_t(bytes_of(p, copy.of, copy.in_scratch));
+  return sum;
+}
+
+std::int64_t bytes_of_operands(const Problem& p) {
+  std::int64_t sum = 0;
+  const auto add = [&](const Operand& o, index_t elements, DType type) {
+    sum += elements * outer_of(p, o) * inner_of(p, o) * size_of(type);
+  };
+  add(p.a, p.m * p.k, p.dtype);
+  add(p.b, p.k * p.n, p.dtype);
+  add(p.d, p.m * p.n, p.out);
+  if (p.c.data && p.c.data != p.d.data) add(p.c, p.m * p.n, p.out);
+  return sum;
+}
+
 CopyLaunch launch_of(const MatrixCopy& copy, const Problem& p, void* scratch) {
   const Operand& callers = operand_of(p, copy.of);
   const Extent extent = extent_of(p, copy.of, copy.in_scratch.transposed);
@@ -148,10 +212,18 @@ CopyLaunch launch_of(const MatrixCopy& copy, const Problem& p, void* scratch) {
   launch.plan.kernel = &copy_kernel;
   launch.plan.constants = common_constants(c);
   launch.plan.constants.emplace_back("ALIGNED", !result);
-  const index_t beyond = result ? line_bytes / size_of(c.dtype) - 1 : 0;  // groups begin where lines of the caches do
-  const index_t groups = ceil_div(c.m, tile) * ceil_div(c.n + beyond, tile) * c.batch();
+  const index_t groups = groups_of(extent, c.dtype, c.batch(), result);
   launch.plan.range = {{1, 1, std::size_t(groups * work_items)}, {1, 1, std::size_t(work_items)}};
   return launch;
+}
+
+std::vector<const Program*> programs_of_copies(Programs& programs, const Plan& plan, const Problem& p) {
+  std::vector<const Program*> all;
+  for (const MatrixCopy& copy : plan.copies) {
+    const Plan one = launch_of(copy, p, nullptr).plan;
+    all.push_back(&programs.get(*one.kernel, one.constants));
+  }
+  return all;
 }
 
 }  // namespace sycl_mat

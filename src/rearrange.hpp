@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "kernel.hpp"
+#include "program.hpp"
 
 namespace sycl_mat {
 
@@ -26,11 +27,22 @@ Problem rearranged(const Problem& p, const Rearrangement& how);
 /// Throws ParamsError.
 Plan plan_rearranged(const Kernel& kernel, const Problem& p, const DeviceInfo& device, const Params& params, const Rearrangement& how);
 
+/// The same plan without its copies, on the caller's matrices: with the tiles, constants and parts along K that were chosen for the copies,
+/// so that the result has the same bits. Slower. `why` goes to the reason.
+Plan in_place(Plan plan, const Problem& p, const std::string& why);
+
+/// Bytes of the copies, and of the matrices themselves, each that a stack repeats counted once.
+std::int64_t bytes_of_copies(const Plan& plan, const Problem& p);
+std::int64_t bytes_of_operands(const Problem& p);
+
 /// A copy as a launch of its own: its kernel, and as a problem where it comes from (a) and where it goes (d).
 struct CopyLaunch {
   Plan plan;
   Problem problem;
 };
 CopyLaunch launch_of(const MatrixCopy& copy, const Problem& p, void* scratch);
+
+/// The programs of the plan's copies, in their order. Throws CompileError.
+std::vector<const Program*> programs_of_copies(Programs& programs, const Plan& plan, const Problem& p);
 
 }  // namespace sycl_mat

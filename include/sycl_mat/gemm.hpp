@@ -24,7 +24,7 @@ struct GemmOptions {
   std::optional<Params> params;  ///< forced constants
   std::string backend = "sycl";  ///< "sycl", "onemkl", "auto"
   Precision precision = Precision::automatic;
-  std::int64_t max_device_memory = 0;  ///< bytes that operands may take on a device with memory of its own, 0: what it has
+  std::int64_t max_device_memory = 0;  ///< bytes that operands and copies of them may take on a device with memory of its own, 0: what it has
   bool wait = true;                    ///< false: return at once; operands must live until the event is done
 };
 

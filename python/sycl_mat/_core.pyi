@@ -405,7 +405,7 @@ def matmul(
     params: force its constants: TileParams, (TileParams, TileOptions) or PackParams.
     backend: 'sycl' (default), 'onemkl', or 'auto'.
     precision: None, 'highest' (never below IEEE arithmetic of the accumulator), 'tf32'.
-    max_device_memory: bytes that operands may take on a device with memory of its own; larger ones are streamed in blocks.
+    max_device_memory: bytes that operands and copies of them may take on a device with memory of its own; larger ones are streamed in blocks.
     transpose_a, transpose_b: multiply by the transpose of the last two axes; costs no copy.
 
     Returns a new C-ordered array (a scalar for two vectors), or out.

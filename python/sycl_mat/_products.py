@@ -252,7 +252,7 @@ def gemm(
     c: broadcasts to the result's shape; never read where beta is 0. ``out=c`` updates in place.
     bias: shape (N,) adds one value a column, shape (M, 1) one value a row.
     activation: relu, gelu (by the error function), sigmoid, tanh or silu.
-    max_device_memory: bytes that operands may take on a device with memory of its own; larger ones are streamed in blocks.
+    max_device_memory: bytes that operands and copies of them may take on a device with memory of its own; larger ones are streamed in blocks.
     wait: False returns an ``Event`` at once; its ``wait()`` gives the result. Until then leave the operands and ``out`` alone.
     The other arguments, the result and the errors are those of ``matmul``.
     """

@@ -90,6 +90,158 @@ TEST_P(Copies, StacksAndNegativeDistances) {
 INSTANTIATE_TEST_SUITE_P(Types, Copies, testing::Values(DType::float32, DType::float64, DType::float16, DType::bfloat16, DType::int8),
                          [](const auto& info) { return std::string(name_of(info.param)); });
 
+// ---- the same plan without its copies ---------------------------------------------------------------------------------------------
+/// Both ways through the library's launch, on random numbers: the same bits.
+void expect_same_bits(std::string_view name, const Case& c, const Rearrangement& how) {
+  SCOPED_TRACE(std::string(name) + " " + c.text());
+  Context::State& state = context("").state();
+  Stack a(state.queue, c.dtype, c.m, c.k, c.trans_a, c.gap, false, 1, 1, true);
+  Stack b(state.queue, c.dtype, c.k, c.n, c.trans_b, c.gap, false, 1, 1, true);
+  Stack d(state.queue, c.dtype, c.m, c.n, false, c.gap, false, 1, 1, true),
+      e(state.queue, c.dtype, c.m, c.n, false, c.gap, false, 1, 1, true);
+  std::mt19937 random(3);
+  std::normal_distribution<double> normal;
+  for (index_t x = 0; x < c.k; ++x) {
+    for (index_t i = 0; i < c.m; ++i) put(a.element(0, i, x), c.dtype, normal(random));
+    for (index_t j = 0; j < c.n; ++j) put(b.element(0, x, j), c.dtype, normal(random));
+  }
+  Problem p;
+  p.m = c.m, p.n = c.n, p.k = c.k;
+  p.dtype = p.out = c.dtype, p.accumulator = accumulator_of(c.dtype);
+  p.a = a.operand, p.b = b.operand, p.d = d.operand;
+  const Kernel& kernel = find_kernel(name);
+  if (!kernel.why_not(p, state.info).empty()) return;
+  const Plan plan = plan_rearranged(kernel, p, state.info, kernel.defaults(rearranged(p, how), state.info), how);
+  launch(state, plan, state.programs.get(kernel, plan.constants), p);
+  p.d = e.operand;
+  const Plan plain = in_place(plan, p, "");
+  launch(state, plain, state.programs.get(kernel, plain.constants), p);
+  state.wait();
+  for (index_t i = 0; i < c.m; ++i)
+    for (index_t j = 0; j < c.n; ++j)
+      ASSERT_EQ(get(d.element(0, i, j), c.dtype), get(e.element(0, i, j), c.dtype)) << i << ", " << j << " " << plan.reason;
+}
+
+TEST(InPlace, SameBits) {
+  for (const std::string_view kernel : {"tiled", "mma_sync", "tf32x3", "wgmma16"})
+    for (const DType type : {DType::float32, DType::float64, DType::float16}) {
+      if (kernel == "tiled" && type != DType::float32) continue;
+      for (const int layout : {0, 1, 2, 3})
+        for (const Rearrangement& how : {Rearrangement{false, false}, Rearrangement{true, true}, Rearrangement{{}, layout < 2}})
+          expect_same_bits(kernel,
+                           {.m = 131, .n = 200, .k = 1001, .dtype = type, .trans_a = layout % 2 > 0, .trans_b = layout > 1, .gap = 1}, how);
+    }
+}
+
+/// A device like any other, with another's name: kernels for that one are chosen and built as for it.
+DeviceInfo h200() {
+  DeviceInfo device = describe(context("").state().queue.get_device());
+  device.architecture = "nvidia-sm90", device.fingerprint = "nobody's";
+  device.compute_units = 132;
+  device.global_memory = std::int64_t(1) << 37;
+  return device;
+}
+
+// Tiles, and which parts of K are summed by whom, are what decides the bits.
+TEST(InPlace, TilesAndPartsStay) {
+  const DeviceInfo device = h200();
+  int other = 0;
+  for (const auto& [name, type] : {std::pair{"wgmma16", DType::float16}, {"tf32x3", DType::float32}, {"mma_sync", DType::float64}})
+    for (const index_t size : {500, 1023, 2047, 4095})
+      for (const int layout : {0, 1, 2, 3})
+        for (const auto& [to_a, to_b] : {std::pair{false, false}, {false, true}, {true, false}, {true, true}}) {
+          Problem p;
+          p.m = size, p.n = size + 2, p.k = size - 2;
+          p.dtype = p.out = type, p.accumulator = accumulator_of(type);
+          p.a.transposed = layout % 2, p.b.transposed = layout / 2;
+          p.a.ld = p.a.transposed ? p.m : p.k, p.b.ld = p.b.transposed ? p.k : p.n, p.d.ld = p.n;
+          const Kernel& kernel = find_kernel(name);
+          const Plan with = plan_rearranged(kernel, p, device, {}, {to_a, to_b, true}), without = in_place(with, p, "no room");
+          EXPECT_TRUE(without.copies.empty());
+          EXPECT_LT(without.scratch_bytes, with.scratch_bytes);
+          EXPECT_EQ(without.range.global, with.range.global);
+          EXPECT_EQ(without.range.local, with.range.local);
+          EXPECT_EQ(std::tie(without.split_m, without.split_n, without.split_k, without.scratch_stride, without.counter_bytes),
+                    std::tie(with.split_m, with.split_n, with.split_k, with.scratch_stride, with.counter_bytes));
+          EXPECT_EQ(without.reason.find("copied"), std::string::npos) << without.reason;
+          EXPECT_TRUE(without.reason.ends_with("; no room")) << without.reason;
+          // What the family says of these matrices, with the choices of tiles made alike.
+          const Plan own = kernel.plan(kernel, p, device, {});
+          bool same_choice = true;
+          for (std::size_t i = 0; i < own.constants.size(); ++i)
+            same_choice &= own.constants[i].first.starts_with("TRANS_") || own.constants[i] == with.constants[i];
+          if (same_choice) {
+            EXPECT_EQ(without.constants, own.constants) << without.reason;
+          }
+          other += !same_choice || own.range.global != without.range.global || own.split_n != without.split_n;
+        }
+  EXPECT_GT(other, 0) << "a new plan would be as good: this test shows nothing";
+}
+
+class ShortOfMemory : public testing::Test {
+ protected:
+  static constexpr index_t size = 511, aligned = 512;
+  ShortOfMemory() : a_(size * size), b_(size * size), d_(size * size) {
+    std::mt19937 random(3);
+    std::normal_distribution<float> normal;
+    for (auto* x : {&a_, &b_})
+      for (float& v : *x) v = normal(random);
+    options_.kernel = "tiled";
+  }
+  static Context& device() {
+    static Context* one = [] {
+      DeviceInfo few = h200();
+      few.compute_units = 8;  // on which this product takes so long that copies are worth it
+      return new Context(std::make_unique<Context::State>(context("").state().queue.get_device(), few));
+    }();
+    return *one;
+  }
+  Context::State& state() { return device().state(); }
+  std::vector<float> product() {
+    std::fill(d_.begin(), d_.end(), -1.f);
+    matmul(device(), row_major(a_.data(), size, size), row_major(b_.data(), size, size).transposed(), row_major(d_.data(), size, size),
+           options_);
+    return d_;
+  }
+  Explanation explained() {
+    return explain(device(), row_major(a_.data(), size, size), row_major(b_.data(), size, size).transposed(), nullptr,
+                   row_major(d_.data(), size, size), options_);
+  }
+  std::vector<float> a_, b_, d_;
+  GemmOptions options_;
+};
+
+TEST_F(ShortOfMemory, SameBitsWithoutCopiesAndExplainSaysSo) {
+  if (!state().info.usm_system) GTEST_SKIP() << "for the processor: it has the memory, and its name is borrowed";
+  const std::vector<float> with = product();
+  const Explanation copies = explained();
+  ASSERT_NE(copies.reason.find("is copied first"), std::string::npos) << copies.reason;
+  const std::size_t scratch = state().scratch.bytes();
+  state().scratch.release();
+  state().scratch.limit(scratch / 2);
+  EXPECT_EQ(product(), with);
+  EXPECT_LE(state().scratch.bytes(), scratch / 2);
+  const Explanation without = explained();
+  EXPECT_EQ(without.reason.find("is copied first"), std::string::npos) << without.reason;
+  EXPECT_NE(without.reason.find("no memory for copies"), std::string::npos) << without.reason;
+  EXPECT_LT(without.scratch, copies.scratch);
+  state().scratch.limit(std::size_t(1) << 40);
+  EXPECT_EQ(product(), with);
+  state().prepared.clear();
+  EXPECT_NE(explained().reason.find("is copied first"), std::string::npos);
+}
+
+TEST_F(ShortOfMemory, CopiesCountForTheCallersLimit) {
+  if (!state().info.usm_system) GTEST_SKIP();
+  const std::vector<float> with = product();
+  const std::int64_t operands = 3 * size * size * 4;
+  options_.max_device_memory = operands + 2 * 4 * size * aligned - 1;  // two copies, but for a byte
+  EXPECT_NE(explained().reason.find("max_device_memory leaves no room"), std::string::npos) << explained().reason;
+  EXPECT_EQ(product(), with);
+  options_.max_device_memory = operands + 2 * 4 * size * aligned;
+  EXPECT_NE(explained().reason.find("is copied first"), std::string::npos) << explained().reason;
+}
+
 // A remembered plan says how many matrices are copied.
 TEST(Prepared, PlansOfStacksThatRepeatAMatrixAreTheirOwn) {
   Context::State& state = context("").state();
@@ -149,6 +301,29 @@ TEST(Choice, LeavesAloneWhatIsSmallOrDoesNotFitOrHasNoEstimate) {
   EXPECT_EQ(worth_copying(kernel_with(half_again), product(4095, 4095, 4095, 4095, 4095), small), Rearrangement());
   // A flat product: to copy B would take longer than the product.
   EXPECT_EQ(worth_copying(kernel_with(half_again), product(4, 8191, 8191, 8191, 8191), gpu()).b, std::nullopt);
+}
+
+// The matrices of a stack begin where no vector does, though their lines are apart by whole ones.
+TEST(Choice, LooksAtTheDistancesOfMatrices) {
+  Problem p = product(2048, 2048, 2048, 2048, 2048);
+  p.batch_outer = 2, p.batch_inner = 2;
+  p.a.inner = 2048 * 2048, p.b.inner = 2048 * 2048, p.d.inner = 2048 * 2048;
+  p.a.outer = 3 * 2048 * 2048, p.b.outer = 3 * 2048 * 2048, p.d.outer = 2 * 2048 * 2048;
+  EXPECT_EQ(worth_copying(kernel_with(half_again), p, gpu()), Rearrangement());
+  p.a.outer += 1;
+  EXPECT_EQ(worth_copying(kernel_with(half_again), p, gpu()), (Rearrangement{false, {}}));
+  p.b.inner += 2;
+  EXPECT_EQ(worth_copying(kernel_with(half_again), p, gpu()), (Rearrangement{false, false}));
+}
+
+TEST(Choice, NoMoreWorkItemsThanALaunchCounts) {
+  const Kernel kernel = kernel_with([](const Problem& p, const DeviceInfo&) { return p.a.ld % 4 ? 1e6 : 1.0; });
+  Problem p = product(3, 3, 3, 3, 3);
+  p.a.outer = p.b.outer = p.d.outer = 9;
+  p.batch_outer = 8 << 20;
+  EXPECT_EQ(worth_copying(kernel, p, gpu()), Rearrangement());
+  p.batch_outer = (8 << 20) - 1;
+  EXPECT_EQ(worth_copying(kernel, p, gpu()), (Rearrangement{false, {}}));
 }
 
 TEST(Choice, DoesNotLookAtAddresses) {

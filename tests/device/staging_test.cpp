@@ -169,9 +169,30 @@ TEST(MemoryPool, HandsOutNothingTwice) {
 
 TEST(MemoryPool, SaysWhenThereIsNoMore) {
   Context& c = context("cpu");
-  MemoryPool pool(c.state().queue, 1 << 20);
+  int asked = 0;
+  MemoryPool pool(c.state().queue, 1 << 20, [&] { ++asked; });
+  pool.give_back(pool.take(1000, sycl::usm::alloc::host));
+  EXPECT_EQ(asked, 0);
   EXPECT_THROW(pool.take(std::size_t(1) << 50, sycl::usm::alloc::host), OutOfMemoryError);
   EXPECT_EQ(pool.bytes_in_use(), 0u);
+  EXPECT_EQ(pool.bytes_cached(), 0u);
+  EXPECT_EQ(asked, 1) << "scratch memory is given back for it";
+}
+
+// Each gives the other what it only keeps for reuse.
+TEST(Scratch, AndPoolHelpEachOther) {
+  Context::State state(context("cpu").state().queue.get_device(), context("cpu").state().info);
+  state.pool.give_back(state.pool.take(100000, sycl::usm::alloc::host));
+  ASSERT_GT(state.pool.bytes_cached(), 0u);
+  state.scratch.limit(1 << 22);
+  ASSERT_NE(state.scratch.require(1 << 22, 0), nullptr);
+  EXPECT_GT(state.pool.bytes_cached(), 0u);
+  EXPECT_THROW(state.scratch.require(1 << 23, 0), OutOfMemoryError);
+  EXPECT_EQ(state.pool.bytes_cached(), 0u);
+  EXPECT_EQ(state.scratch.bytes(), 0u);
+  ASSERT_NE(state.scratch.require(1 << 20, 0), nullptr);
+  EXPECT_THROW(state.pool.take(std::size_t(1) << 50, sycl::usm::alloc::host), OutOfMemoryError);
+  EXPECT_EQ(state.scratch.bytes(), 0u);
 }
 
 }  // namespace
