@@ -1,10 +1,18 @@
 #include "blocked.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <exception>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <thread>
 
+#include "copy_team.hpp"
 #include "execute.hpp"
+#include "families/families.hpp"
 #include "rearrange.hpp"
 #include "staging.hpp"
 #include "strided_copy.hpp"
@@ -15,12 +23,10 @@ namespace {
 
 constexpr std::int64_t worth_cutting = std::int64_t(64) << 20;  // bytes of all operands: below, one copy each is as fast
 constexpr index_t usual_block = 4096;                           // fills a large GPU, and its panels copy in a few milliseconds
-constexpr std::int64_t bounce_bytes = std::int64_t(32) << 20;   // of pinned memory: a piece of a panel
-constexpr int bounces = 3;                                      // one filled by the host, one on its way, one spare
-constexpr int result_slots = 3;                                 // blocks of C: computed, on its way back, emptied by the host
-constexpr unsigned most_copy_threads = 8;                       // more do not copy faster than the memory delivers
-
-index_t pieces(index_t size, index_t piece) { return std::max<index_t>(1, (size + piece - 1) / piece); }
+constexpr index_t least_block = 1024;                           // still fills it
+constexpr index_t wanted_blocks = 8;                            // along an axis: little is left over at the beginning and the end
+constexpr std::int64_t piece_bytes = std::int64_t(4) << 20;     // of pinned memory, that one thread fills or empties
+constexpr index_t least_results = 3;                            // blocks of C: computed, on its way back, emptied by the host
 
 /// Row-major or column-major, whichever the view nearly is, so that host copies run along contiguous lines.
 bool by_columns(const MatrixView& v) { return v.row_stride == 1 && v.col_stride != 1; }
@@ -37,66 +43,56 @@ MatrixView part(const MatrixView& v, index_t row, index_t rows, index_t col, ind
   return p;
 }
 
-/// copy_strided by several threads, along the lines of the destination.
-void copy_in_parallel(const MatrixView& dst, const MatrixView& src) {
-  if (by_columns(dst)) return copy_in_parallel(dst.transposed(), src.transposed());
-  const unsigned hardware = std::max(1u, std::thread::hardware_concurrency());
-  const index_t threads = std::min<index_t>({std::min(hardware, most_copy_threads), dst.rows, 1 + dense_bytes(dst) / (1 << 20)});
-  std::vector<std::jthread> workers;
-  for (index_t t = 1; t < threads; ++t) {
-    const index_t from = dst.rows * t / threads, count = dst.rows * (t + 1) / threads - from;
-    workers.emplace_back([=] { copy_strided(part(dst, from, count, 0, dst.cols), part(src, from, count, 0, src.cols)); });
-  }
-  const index_t mine = dst.rows / threads;
-  copy_strided(part(dst, 0, mine, 0, dst.cols), part(src, 0, mine, 0, src.cols));
+index_t pieces(index_t size, index_t piece) { return std::max<index_t>(1, ceil_div(size, piece)); }
+
+/// A dense matrix and its counterpart on the other side, in pieces that fit into pinned memory and lie in one piece in the dense one.
+template <class Function>
+void for_each_piece(const MatrixView& dense, const MatrixView& other, const Function& f) {
+  if (by_columns(dense)) return for_each_piece(dense.transposed(), other.transposed(), f);
+  const std::int64_t line = std::max<std::int64_t>(dense.cols * size_of(dense.dtype), 1);
+  const index_t lines = std::max<index_t>(1, piece_bytes / line);
+  const index_t columns = std::min<index_t>(dense.cols, piece_bytes / size_of(dense.dtype));  // a longer line goes in several pieces
+  for (index_t row = 0; row < dense.rows; row += lines)
+    for (index_t col = 0; col < dense.cols; col += columns) f(part(dense, row, lines, col, columns), part(other, row, lines, col, columns));
 }
 
-/// A panel or block on the device, and the work that must end before it may be overwritten.
-struct DeviceSlot {
+/// Pieces of pinned memory. Whoever takes one waits for what it was last used for.
+struct Bounce {
   void* memory = nullptr;
-  sycl::event last_use;
-  index_t age = 0;
+  sycl::event in_flight;
 };
-
-class BlockedProduct {
+class Bounces {
  public:
-  BlockedProduct(Context::State& context, const Operands& o, const GemmOptions& options, const BlockSizes& sizes);
-  void run();
+  void give(Bounce bounce) {
+    {
+      const std::lock_guard guard(mutex_);
+      free_.push_back(std::move(bounce));
+    }
+    changed_.notify_one();
+  }
+  Bounce take() {
+    std::unique_lock guard(mutex_);
+    changed_.wait(guard, [&] { return !free_.empty(); });
+    const Bounce bounce = free_.front();
+    free_.pop_front();
+    return bounce;
+  }
 
  private:
-  struct Bounce {
-    void* memory = nullptr;
-    sycl::event in_flight;
-  };
-  struct Finished {  // a block of C whose copy back is queued
-    MatrixView target;
-    int slot;
-    sycl::event copied;
-  };
-  using Panels = std::map<std::pair<index_t, index_t>, DeviceSlot>;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Bounce> free_;
+};
 
-  MatrixView panel(Panels& panels, std::size_t most, const MatrixView& whole, std::pair<index_t, index_t> key, index_t rows, index_t cols);
-  sycl::event send(const MatrixView& device, const MatrixView& host, const sycl::event& after);
-  void compute(index_t i, index_t j);
-  void drain_one();
-
-  Context::State& context_;
-  const Operands& o_;
-  const GemmOptions& options_;
-  const BlockSizes sizes_;
-  Borrowed memory_;
-  sycl::queue in_, out_;  ///< copies, beside the context's queue, which computes
-  Panels a_panels_, b_panels_;
-  std::size_t most_a_ = 0, most_b_ = 0;
-  std::int64_t left_;  ///< bytes of device memory for the kernels' own copies
-  std::vector<Bounce> bounces_;
-  std::size_t next_bounce_ = 0;
-  DeviceSlot results_[result_slots];
-  void* result_bounces_[result_slots] = {};
-  std::vector<Finished> finished_;
-  std::optional<MatrixView> bias_;
-  int next_result_ = 0;
-  index_t clock_ = 0;
+/// A panel of A or B, or a block of C and D, on the device.
+struct DeviceSlot {
+  void* memory = nullptr;
+  sycl::event last_use;  ///< must end before it may be overwritten
+  index_t age = 0;
+  // Its way there, or back.
+  index_t pieces_left = 0;
+  sycl::event last_piece;
+  bool awaited = false;  ///< by the compute queue
 };
 
 std::int64_t limit_of(const Context::State& context, const GemmOptions& options) {
@@ -109,68 +105,159 @@ bool copies_everything(const Context::State& context) { return !context.info.uni
 
 std::int64_t bytes_of_all(const Operands& o) { return dense_bytes(o.a) + dense_bytes(o.b) + dense_bytes(o.d); }
 
-std::int64_t bytes_needed(const Operands& o, const BlockSizes& s, index_t a_panels, index_t b_panels) {
+/// What is on the device at a time.
+struct Room {
+  index_t a_panels = 2, b_panels = 2, results = least_results;
+};
+std::int64_t bytes_needed(const Operands& o, const BlockSizes& s, const Room& room) {
   const auto in = size_of(o.a.dtype), out = size_of(o.d.dtype);
-  return in * s.depth * (a_panels * s.rows + b_panels * s.columns) + out * result_slots * s.rows * s.columns;
+  return in * s.depth * (room.a_panels * s.rows + room.b_panels * s.columns) + out * room.results * s.rows * s.columns;
 }
+Room all_panels(const Operands& o, const BlockSizes& s) {
+  const index_t depths = pieces(o.a.cols, s.depth);
+  return {pieces(o.d.rows, s.rows) * depths, pieces(o.d.cols, s.columns) * depths};
+}
+/// All panels if they fit, and then as many results as do: the host need not hurry to fetch them.
+Room room_for(const Operands& o, const BlockSizes& s, std::int64_t limit) {
+  Room room = all_panels(o, s);
+  if (bytes_needed(o, s, room) > limit) return {};
+  const std::int64_t left = limit - bytes_needed(o, s, room), block = size_of(o.d.dtype) * s.rows * s.columns;
+  room.results = std::min(room.results + left / block, std::max(least_results, pieces(o.d.rows, s.rows) * pieces(o.d.cols, s.columns)));
+  return room;
+}
+
+/// Four kinds of threads: the caller's, which submits products as soon as their panels are on their way; the team's, which copy between
+/// the caller's arrays and pinned memory, and submit what they filled; one that fetches finished blocks; and the device's queues, one for
+/// each direction beside the context's own, which computes.
+class BlockedProduct {
+ public:
+  BlockedProduct(Context::State& context, const Operands& o, const GemmOptions& options, const BlockSizes& sizes);
+  void run();
+
+ private:
+  using Panels = std::map<std::pair<index_t, index_t>, DeviceSlot>;
+  struct Finished {  // a block of C that is computed, or will be
+    MatrixView target, block;
+    DeviceSlot* slot;
+    sycl::event computed;
+  };
+
+  DeviceSlot& panel(Panels& panels, index_t most, const MatrixView& whole, std::pair<index_t, index_t> key, index_t rows, index_t cols);
+  DeviceSlot& a_panel(index_t i, index_t x) { return panel(a_panels_, room_.a_panels, o_.a, {i, x}, sizes_.rows, sizes_.depth); }
+  DeviceSlot& b_panel(index_t x, index_t j) { return panel(b_panels_, room_.b_panels, o_.b, {x, j}, sizes_.depth, sizes_.columns); }
+  DeviceSlot& result_slot();
+  void send(CopyTeam::Kind kind, const MatrixView& device, const MatrixView& host, DeviceSlot& slot);
+  void wait_for(DeviceSlot& slot);
+  void compute(index_t i, index_t j);
+  void compute_all();
+  void fetch_all();
+  void fetch(const Finished& block);
+  /// What goes wrong anywhere ends up with the caller; the other tasks then only give back what they hold.
+  template <class Function>
+  void attempt(const Function& f) noexcept;
+  template <class Condition>
+  void wait_until(const Condition& condition);
+
+  Context::State& context_;
+  const Operands& o_;
+  const GemmOptions& options_;
+  const BlockSizes sizes_;
+  const Room room_;
+  const std::int64_t left_;  ///< bytes of device memory for the kernels' own copies
+  Borrowed memory_;
+  sycl::queue in_, out_;
+  std::mutex in_mutex_;  ///< of submissions: a slot's last piece is the one that was submitted last
+  Panels a_panels_, b_panels_;
+  Bounces in_bounces_, out_bounces_;
+  std::optional<MatrixView> bias_;
+  CopyTeam* team_ = nullptr;  ///< while run() runs
+  index_t clock_ = 0;
+
+  std::mutex mutex_;  ///< of what follows, and of slots' pieces_left
+  std::condition_variable changed_;
+  std::deque<DeviceSlot> results_;  ///< stay where they are
+  std::vector<DeviceSlot*> free_results_;
+  std::deque<Finished> finished_;
+  bool all_submitted_ = false;
+  index_t blocks_done_ = 0;
+  std::exception_ptr failure_;
+  std::atomic<bool> failed_{false};
+};
 
 BlockedProduct::BlockedProduct(Context::State& context, const Operands& o, const GemmOptions& options, const BlockSizes& sizes)
     : context_(context),
       o_(o),
       options_(options),
       sizes_(sizes),
+      room_(room_for(o, sizes, limit_of(context, options))),
+      left_(std::max<std::int64_t>(limit_of(context, options) - bytes_needed(o, sizes, room_), 0)),
       memory_(context.pool),
       in_(context.queue.get_context(), context.queue.get_device(), sycl::property::queue::in_order{}),
       out_(context.queue.get_context(), context.queue.get_device(), sycl::property::queue::in_order{}) {
-  const index_t rows = pieces(o.d.rows, sizes.rows), columns = pieces(o.d.cols, sizes.columns), depths = pieces(o.a.cols, sizes.depth);
-  most_a_ = static_cast<std::size_t>(rows * depths);
-  most_b_ = static_cast<std::size_t>(columns * depths);
-  if (bytes_needed(o, sizes, rows * depths, columns * depths) > limit_of(context, options)) most_a_ = most_b_ = 2;
-  left_ = limit_of(context, options) - bytes_needed(o, sizes, static_cast<index_t>(most_a_), static_cast<index_t>(most_b_));
-  bounces_.resize(bounces);
-  for (Bounce& bounce : bounces_) bounce.memory = memory_.take(bounce_bytes, sycl::usm::alloc::host);
-  const auto block_bytes = static_cast<std::size_t>(sizes.rows * sizes.columns * size_of(o.d.dtype));
-  for (int i = 0; i < result_slots; ++i) {
-    results_[i].memory = memory_.take(block_bytes, sycl::usm::alloc::device);
-    result_bounces_[i] = memory_.take(block_bytes, sycl::usm::alloc::host);
-  }
+  const auto pin = [&](Bounces& bounces, std::int64_t count, std::int64_t bytes) {
+    for (std::int64_t i = 0; i < std::min(count, pieces(bytes, piece_bytes)); ++i)
+      bounces.give({memory_.take(piece_bytes, sycl::usm::alloc::host), {}});
+  };
+  pin(in_bounces_, 2 * CopyTeam::threads(), dense_bytes(o.a) + dense_bytes(o.b));  // one filled by a thread, one on its way
+  pin(out_bounces_, CopyTeam::threads() + 2, dense_bytes(o.d));
   if (o.bias) {
     bias_ = dense_like(*o.bias, memory_.take(static_cast<std::size_t>(dense_bytes(*o.bias)), sycl::usm::alloc::device));
     in_.memcpy(bias_->data, o.bias->data, static_cast<std::size_t>(dense_bytes(*o.bias))).wait();
   }
 }
 
-/// Host → device in pieces through pinned memory, so that the processor's copy of one piece runs beside the bus's copy of another.
-sycl::event BlockedProduct::send(const MatrixView& device, const MatrixView& host, const sycl::event& after) {
-  if (by_columns(device)) return send(device.transposed(), host.transposed(), after);
-  const auto line = device.cols * size_of(device.dtype);
-  const index_t lines = std::max<index_t>(1, bounce_bytes / std::max<std::int64_t>(line, 1));
-  sycl::event last = after;
-  for (index_t row = 0; row < device.rows; row += lines) {
-    // A line longer than a bounce buffer goes in several pieces.
-    const index_t columns = std::min<index_t>(device.cols, bounce_bytes / size_of(device.dtype));
-    for (index_t col = 0; col < device.cols; col += columns) {
-      Bounce& bounce = bounces_[next_bounce_++ % bounces_.size()];
-      bounce.in_flight.wait();
-      const MatrixView source = part(host, row, lines, col, columns);
-      copy_in_parallel(dense_like(source, bounce.memory), source);
-      const MatrixView target = part(device, row, lines, col, columns);
-      bounce.in_flight = in_.memcpy(target.data, bounce.memory, static_cast<std::size_t>(dense_bytes(source)), last);
-      last = bounce.in_flight;
-    }
+template <class Function>
+void BlockedProduct::attempt(const Function& f) noexcept {
+  if (failed_) return;
+  try {
+    f();
+  } catch (...) {
+    const std::lock_guard guard(mutex_);
+    if (!failed_.exchange(true)) failure_ = std::current_exception();
+    changed_.notify_all();
   }
-  return last;
 }
 
-MatrixView BlockedProduct::panel(Panels& panels, std::size_t most, const MatrixView& whole, std::pair<index_t, index_t> key, index_t rows,
-                                 index_t cols) {
-  const MatrixView host = part(whole, key.first * rows, rows, key.second * cols, cols);
+template <class Condition>
+void BlockedProduct::wait_until(const Condition& condition) {
+  std::unique_lock guard(mutex_);
+  changed_.wait(guard, [&] { return failed_ || condition(); });
+  if (failed_) std::rethrow_exception(failure_);
+}
+
+/// Host → device by way of pinned memory: the processor copies some pieces while the bus copies others.
+void BlockedProduct::send(CopyTeam::Kind kind, const MatrixView& device, const MatrixView& host, DeviceSlot& slot) {
+  std::vector<std::pair<MatrixView, MatrixView>> all;
+  for_each_piece(device, host, [&](const MatrixView& to, const MatrixView& from) { all.emplace_back(to, from); });
+  {
+    const std::lock_guard guard(mutex_);
+    slot.pieces_left = static_cast<index_t>(all.size());
+    slot.awaited = false;
+  }
+  for (const auto& [to, from] : all)
+    team_->add(kind, [this, to, from, &slot] {
+      Bounce bounce = in_bounces_.take();
+      attempt([&] {
+        bounce.in_flight.wait();
+        copy_past_caches(dense_like(from, bounce.memory), from);
+        const std::lock_guard guard(in_mutex_);
+        bounce.in_flight = in_.memcpy(to.data, bounce.memory, static_cast<std::size_t>(dense_bytes(from)), slot.last_use);
+        slot.last_piece = bounce.in_flight;
+      });
+      in_bounces_.give(std::move(bounce));
+      const std::lock_guard guard(mutex_);
+      if (--slot.pieces_left == 0) changed_.notify_all();
+    });
+}
+
+DeviceSlot& BlockedProduct::panel(Panels& panels, index_t most, const MatrixView& whole, std::pair<index_t, index_t> key, index_t rows,
+                                  index_t cols) {
   if (const auto found = panels.find(key); found != panels.end()) {
     found->second.age = ++clock_;
-    return dense_in_order_of(host, found->second.memory);
+    return found->second;
   }
   DeviceSlot slot;
-  if (panels.size() < most) {
+  if (static_cast<index_t>(panels.size()) < most) {
     slot.memory = memory_.take(static_cast<std::size_t>(rows * cols * size_of(whole.dtype)), sycl::usm::alloc::device);
   } else {
     const auto oldest =
@@ -179,39 +266,52 @@ MatrixView BlockedProduct::panel(Panels& panels, std::size_t most, const MatrixV
     panels.erase(oldest);
   }
   slot.age = ++clock_;
-  const MatrixView device = dense_in_order_of(host, slot.memory);
-  slot.last_use = send(device, host, slot.last_use);
-  context_.queue.ext_oneapi_submit_barrier({slot.last_use});  // the compute queue goes on once the panel is there
-  panels.insert_or_assign(key, slot);
-  return device;
+  DeviceSlot& there = panels.insert_or_assign(key, slot).first->second;
+  const MatrixView host = part(whole, key.first * rows, rows, key.second * cols, cols);
+  send(CopyTeam::in, dense_in_order_of(host, there.memory), host, there);
+  return there;
 }
 
-void BlockedProduct::drain_one() {
-  const Finished block = finished_.front();
-  finished_.erase(finished_.begin());
-  sycl::event(block.copied).wait();
-  copy_in_parallel(block.target, dense_in_order_of(block.target, result_bounces_[block.slot]));
+/// Once all pieces are submitted; the compute queue goes on once they are there.
+void BlockedProduct::wait_for(DeviceSlot& slot) {
+  wait_until([&] { return slot.pieces_left == 0; });
+  if (slot.awaited) return;
+  context_.queue.ext_oneapi_submit_barrier({slot.last_piece});
+  slot.awaited = true;
+}
+
+DeviceSlot& BlockedProduct::result_slot() {
+  if (static_cast<index_t>(results_.size()) < room_.results) {
+    const auto bytes = static_cast<std::size_t>(sizes_.rows * sizes_.columns * size_of(o_.d.dtype));
+    results_.emplace_back().memory = memory_.take(bytes, sycl::usm::alloc::device);
+    return results_.back();
+  }
+  wait_until([&] { return !free_results_.empty(); });
+  const std::lock_guard guard(mutex_);
+  DeviceSlot* const slot = free_results_.back();
+  free_results_.pop_back();
+  return *slot;
 }
 
 void BlockedProduct::compute(index_t i, index_t j) {
-  if (finished_.size() == result_slots) drain_one();
-  const int slot = next_result_;
-  next_result_ = (next_result_ + 1) % result_slots;
+  DeviceSlot& slot = result_slot();
   const MatrixView target = part(o_.d, i * sizes_.rows, sizes_.rows, j * sizes_.columns, sizes_.columns);
-  const MatrixView block = dense_in_order_of(target, results_[slot].memory);
+  const MatrixView block = dense_in_order_of(target, slot.memory);
 
   Operands step{{}, {}, block, std::nullopt, std::nullopt};
   GemmOptions options = options_;
   if (o_.c) {
-    const sycl::event there =
-        send(block, part(*o_.c, i * sizes_.rows, sizes_.rows, j * sizes_.columns, sizes_.columns), results_[slot].last_use);
-    context_.queue.ext_oneapi_submit_barrier({there});
+    send(CopyTeam::now, block, part(*o_.c, i * sizes_.rows, sizes_.rows, j * sizes_.columns, sizes_.columns), slot);
+    wait_for(slot);
     step.c = block;
   }
   const index_t depths = pieces(o_.a.cols, sizes_.depth);
   for (index_t x = 0; x < depths; ++x) {
-    step.a = panel(a_panels_, most_a_, o_.a, {i, x}, sizes_.rows, sizes_.depth);
-    step.b = panel(b_panels_, most_b_, o_.b, {x, j}, sizes_.depth, sizes_.columns);
+    DeviceSlot &a = a_panel(i, x), &b = b_panel(x, j);
+    wait_for(a);
+    wait_for(b);
+    step.a = dense_in_order_of(part(o_.a, i * sizes_.rows, sizes_.rows, x * sizes_.depth, sizes_.depth), a.memory);
+    step.b = dense_in_order_of(part(o_.b, x * sizes_.depth, sizes_.depth, j * sizes_.columns, sizes_.columns), b.memory);
     // Bias and activation belong to the finished sum.
     const bool last = x + 1 == depths;
     options.epilogue.activation = last ? options_.epilogue.activation : Activation::none;
@@ -226,32 +326,88 @@ void BlockedProduct::compute(index_t i, index_t j) {
       options.epilogue.beta = 1;
     }
     const Problem problem = make_problem(step, options);
-    if (options.max_device_memory > 0) options.max_device_memory = bytes_of_operands(problem) + std::max<std::int64_t>(left_, 0);
+    if (options.max_device_memory > 0) options.max_device_memory = bytes_of_operands(problem) + left_;
     execute(context_, problem, options);
-    const sycl::event used = context_.queue.ext_oneapi_submit_barrier();
-    a_panels_.at({i, x}).last_use = used;
-    b_panels_.at({x, j}).last_use = used;
-    results_[slot].last_use = used;
+    a.last_use = b.last_use = slot.last_use = context_.queue.ext_oneapi_submit_barrier();
   }
-  const sycl::event copied =
-      out_.memcpy(result_bounces_[slot], block.data, static_cast<std::size_t>(dense_bytes(block)), results_[slot].last_use);
-  results_[slot].last_use = copied;
-  context_.queue.ext_oneapi_submit_barrier();
-  finished_.push_back({target, slot, copied});
+  const std::lock_guard guard(mutex_);
+  finished_.push_back({target, block, &slot, slot.last_use});
+  changed_.notify_all();
+}
+
+/// Device → host, of a block that is computed: the slot is free once the caller's array has all of it.
+void BlockedProduct::fetch(const Finished& block) {
+  sycl::event(block.computed).wait();
+  std::vector<std::pair<MatrixView, MatrixView>> all;
+  for_each_piece(block.block, block.target, [&](const MatrixView& from, const MatrixView& to) { all.emplace_back(from, to); });
+  {
+    const std::lock_guard guard(mutex_);
+    block.slot->pieces_left = static_cast<index_t>(all.size());
+  }
+  for (const auto& [from, to] : all) {
+    Bounce bounce = out_bounces_.take();
+    attempt([&] { bounce.in_flight = out_.memcpy(bounce.memory, from.data, static_cast<std::size_t>(dense_bytes(from))); });
+    team_->add(CopyTeam::out, [this, bounce, to, slot = block.slot] {
+      attempt([&] {
+        sycl::event(bounce.in_flight).wait();
+        copy_past_caches(to, dense_like(to, bounce.memory));
+      });
+      out_bounces_.give(bounce);
+      const std::lock_guard guard(mutex_);
+      if (--slot->pieces_left > 0) return;
+      free_results_.push_back(slot);
+      ++blocks_done_;
+      changed_.notify_all();
+    });
+  }
+}
+
+void BlockedProduct::fetch_all() {
+  while (true) {
+    Finished block;
+    {
+      std::unique_lock guard(mutex_);
+      changed_.wait(guard, [&] { return failed_ || all_submitted_ || !finished_.empty(); });
+      if (failed_ || finished_.empty()) return;
+      block = finished_.front();
+      finished_.pop_front();
+    }
+    fetch(block);
+  }
+}
+
+void BlockedProduct::compute_all() {
+  const index_t rows = pieces(o_.d.rows, sizes_.rows), columns = pieces(o_.d.cols, sizes_.columns),
+                depths = pieces(o_.a.cols, sizes_.depth);
+  const Room all = all_panels(o_, sizes_);
+  const bool all_fit = room_.a_panels >= all.a_panels && room_.b_panels >= all.b_panels;
+  const auto order = block_order(rows, columns, all_fit);
+  if (all_fit)  // all of them are sent for at once, in the order in which they will be wanted
+    for (const auto& [i, j] : order)
+      for (index_t x = 0; x < depths; ++x) a_panel(i, x), b_panel(x, j);
+  for (const auto& [i, j] : order) compute(i, j);
+  {
+    const std::lock_guard guard(mutex_);
+    all_submitted_ = true;
+    changed_.notify_all();
+  }
+  wait_until([&] { return blocks_done_ == rows * columns; });
 }
 
 void BlockedProduct::run() {
-  const index_t rows = pieces(o_.d.rows, sizes_.rows), columns = pieces(o_.d.cols, sizes_.columns);
-  try {
-    for (const auto& [i, j] : block_order(rows, columns, most_a_ > 2 || rows * columns == 1)) compute(i, j);
-    while (!finished_.empty()) drain_one();
-    context_.wait();
-  } catch (...) {  // nothing may be given back while a queue still uses it
-    in_.wait();
-    out_.wait();
-    context_.queue.wait();
-    throw;
+  {
+    CopyTeam team;
+    team_ = &team;
+    std::jthread fetcher([&] { attempt([&] { fetch_all(); }); });
+    attempt([&] { compute_all(); });
+    fetcher.join();
   }
+  if (!failed_) return context_.wait();
+  for (sycl::queue* queue : {&in_, &out_, &context_.queue}) try {
+      queue->wait();  // nothing may be given back while a queue still uses it
+    } catch (...) {   // the first failure is the one to tell of
+    }
+  std::rethrow_exception(failure_);
 }
 
 }  // namespace
@@ -285,10 +441,17 @@ std::optional<BlockSizes> block_sizes(const Context::State& context, const Opera
     if (sycl::get_pointer_type(v->data, context.queue.get_context()) != sycl::usm::alloc::unknown) return std::nullopt;
   if (may_overlap(o.d, o.a) || may_overlap(o.d, o.b) || (o.c && o.c->data != o.d.data && may_overlap(o.d, *o.c))) return std::nullopt;
 
-  BlockSizes s{std::min(usual_block, o.d.rows), std::min(usual_block, o.d.cols), std::max<index_t>(o.a.cols, 1)};
+  const auto small = [](index_t size) {
+    constexpr index_t step = 256;  // whole tiles
+    return std::min(size, std::clamp(ceil_div(ceil_div(size, wanted_blocks), step) * step, least_block, usual_block));
+  };
+  const BlockSizes fine{small(o.d.rows), small(o.d.cols), std::max<index_t>(o.a.cols, 1)};
+  if (bytes_needed(o, fine, all_panels(o, fine)) <= limit) return fine;
+  // Otherwise panels are sent several times, the less often the larger blocks are.
+  BlockSizes s{std::min(usual_block, o.d.rows), std::min(usual_block, o.d.cols), fine.depth};
   // Two panels of each kind must fit. Halve what is largest; the depth last, because sums cut along K are rounded once more.
   constexpr index_t smallest = 64;
-  while (bytes_needed(o, s, 2, 2) > limit) {
+  while (bytes_needed(o, s, {}) > limit) {
     if (std::max(s.rows, s.columns) > smallest) {
       (s.rows > s.columns ? s.rows : s.columns) = (std::max(s.rows, s.columns) + 1) / 2;
     } else if (s.depth > smallest && o.d.dtype != DType::float16 && o.d.dtype != DType::bfloat16) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "stream_copy.hpp"
+
 namespace sycl_mat {
 namespace {
 
@@ -53,6 +55,14 @@ void copy_axis(const MatrixView& dst, char* to, const MatrixView& src, const cha
 void copy_strided(const MatrixView& dst, const MatrixView& src) {
   if (dense_bytes(dst) == 0) return;
   copy_axis(dst, static_cast<char*>(dst.data), src, static_cast<const char*>(src.data), 0);
+}
+
+void copy_past_caches(const MatrixView& dst, const MatrixView& src) {
+  if (!dst.batch.empty() || dst.col_stride != 1 || src.col_stride != 1) return copy_strided(dst, src);
+  const auto size = size_of(dst.dtype);
+  if (is_dense(dst) && is_dense(src)) return stream_copy(dst.data, 0, src.data, 0, static_cast<std::size_t>(dense_bytes(dst)));
+  stream_copy(dst.data, dst.row_stride * size, src.data, src.row_stride * size, static_cast<std::size_t>(dst.cols * size),
+              static_cast<std::size_t>(dst.rows));
 }
 
 MatrixView dense_like(const MatrixView& like, void* data) {

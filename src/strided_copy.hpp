@@ -8,6 +8,9 @@ namespace sycl_mat {
 /// dst ← src, element by element; same dtype, rows, cols and batch extents. The views must not overlap. Any alignment.
 void copy_strided(const MatrixView& dst, const MatrixView& src);
 
+/// The same for what is too large for any cache (see stream_copy.hpp).
+void copy_past_caches(const MatrixView& dst, const MatrixView& src);
+
 /// A dense row-major view of `like`'s shape at `data`.
 MatrixView dense_like(const MatrixView& like, void* data);
 

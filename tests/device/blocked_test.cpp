@@ -7,6 +7,7 @@
 
 #include "device.hpp"
 #include "device/oracle.hpp"
+#include "sycl_mat/errors.hpp"
 
 namespace sycl_mat {
 namespace {
@@ -93,6 +94,18 @@ TEST(Blocked, NothingFits) {
   options.max_device_memory = 1000;
   EXPECT_THROW(matmul(discrete(), row_major(a.data(), 100, 100), row_major(b.data(), 100, 100), row_major(d.data(), 100, 100), options),
                OutOfMemoryError);
+}
+
+TEST(Blocked, WhatGoesWrongInAPieceReachesTheCaller) {
+  std::vector<float> a(300 * 300), b(300 * 300), d(300 * 300);
+  GemmOptions options;
+  options.kernel = "wgmma16";  // not float32, not here
+  options.max_device_memory = 400000;
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_THROW(matmul(discrete(), row_major(a.data(), 300, 300), row_major(b.data(), 300, 300), row_major(d.data(), 300, 300), options),
+                 UnsupportedError);
+    ASSERT_EQ(discrete().state().pool.bytes_in_use(), 0u);
+  }
 }
 
 TEST(Blocked, StacksThatDoNotFit) {
