@@ -18,14 +18,44 @@ namespace {
 template <class T>
 struct Vec;
 
-/// Past the caches, in sixteens of bytes: NumPy's arrays lie no better.
-inline void stream_quarters(void* to, __m512i x) {
-  auto* quarters = static_cast<__m128i*>(to);
-  _mm_stream_si128(quarters, _mm512_castsi512_si128(x));
-  _mm_stream_si128(quarters + 1, _mm512_extracti32x4_epi32(x, 1));
-  _mm_stream_si128(quarters + 2, _mm512_extracti32x4_epi32(x, 2));
-  _mm_stream_si128(quarters + 3, _mm512_extracti32x4_epi32(x, 3));
-}
+/// Vectors one behind the other, past the caches in whole cache lines wherever in one they begin: NumPy's arrays lie 16 bytes behind.
+class LineStream {
+ public:
+  LineStream(void* d, const LineInWork& w)
+      : line_(static_cast<char*>(d) - offset(d) * 4), first_(offset(d)), begun_(w.begun), last_(_mm512_load_si512(w.last)) {
+    const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    index_ = _mm512_add_epi32(lanes, _mm512_set1_epi32(16 - first_));
+  }
+  inline void put(__m512i x, bool may_be_first) {
+    const __m512i full = _mm512_permutex2var_epi32(last_, index_, x);
+    if (may_be_first && !begun_)
+      _mm512_mask_storeu_epi32(line_, __mmask16(0xffffu << first_), full);
+    else
+      _mm512_stream_si512(reinterpret_cast<__m512i*>(line_), full);
+    last_ = x;
+    line_ += 64;
+  }
+  inline void put(__m512 x, bool may_be_first) { put(_mm512_castps_si512(x), may_be_first); }
+  inline void put(__m512d x, bool may_be_first) { put(_mm512_castpd_si512(x), may_be_first); }
+  inline void leave(LineInWork& w) const {
+    _mm512_store_si512(w.last, last_);
+    w.begun = true;
+  }
+  /// What is left before d.
+  static void end(void* d, const LineInWork& w) {
+    const int some = offset(d);
+    char* line = static_cast<char*>(d) - some * 4;
+    _mm512_mask_storeu_epi32(line, __mmask16((1u << some) - 1),
+                             _mm512_maskz_loadu_epi32(__mmask16((1u << some) - 1), w.last + (16 - some) * 4));
+  }
+
+ private:
+  static int offset(const void* d) { return int(reinterpret_cast<std::uintptr_t>(d) % 64 / 4); }
+  char* line_;
+  int first_;
+  bool begun_;
+  __m512i last_, index_;
+};
 
 /// Rests of at most half a vector: these take half the time.
 template <class T>
@@ -80,6 +110,7 @@ template <>
 struct Vec<float> {
   using Type = __m512;
   using Half = HalfVec<float>;
+  using Stream = LineStream;
   using Mask = __mmask16;
   static constexpr int width = 16, max_vectors = 4;
   static constexpr int max_rows(int vectors) { return vectors <= 2 ? 8 : 6; }
@@ -88,7 +119,6 @@ struct Vec<float> {
   static inline Type load(const float* p) { return _mm512_loadu_ps(p); }
   static inline Type load_some(const float* p, Mask m) { return _mm512_maskz_loadu_ps(m, p); }
   static inline void store(float* p, Type x) { _mm512_storeu_ps(p, x); }
-  static inline void stream(float* p, Type x) { stream_quarters(p, _mm512_castps_si512(x)); }
   static inline void store_some(float* p, Type x, Mask m) { _mm512_mask_storeu_ps(p, m, x); }
   static inline Type multiply_add(Type a, Type b, Type c) { return _mm512_fmadd_ps(a, b, c); }
   // (maskz: of the plain forms GCC 12 warns that they use a variable before it is set.)
@@ -101,6 +131,7 @@ template <>
 struct Vec<double> {
   using Type = __m512d;
   using Half = HalfVec<double>;
+  using Stream = LineStream;
   using Mask = __mmask8;
   static constexpr int width = 8, max_vectors = 4;
   static constexpr int max_rows(int vectors) { return vectors <= 2 ? 8 : 6; }
@@ -109,7 +140,6 @@ struct Vec<double> {
   static inline Type load(const double* p) { return _mm512_loadu_pd(p); }
   static inline Type load_some(const double* p, Mask m) { return _mm512_maskz_loadu_pd(m, p); }
   static inline void store(double* p, Type x) { _mm512_storeu_pd(p, x); }
-  static inline void stream(double* p, Type x) { stream_quarters(p, _mm512_castpd_si512(x)); }
   static inline void store_some(double* p, Type x, Mask m) { _mm512_mask_storeu_pd(p, m, x); }
   static inline Type multiply_add(Type a, Type b, Type c) { return _mm512_fmadd_pd(a, b, c); }
   static inline double sum(Type x) {
@@ -121,6 +151,7 @@ template <>
 struct Vec<std::int32_t> {
   using Type = __m512i;
   using Half = HalfVec<std::int32_t>;
+  using Stream = LineStream;
   using Mask = __mmask16;
   static constexpr int width = 16, max_vectors = 4;
   static constexpr int max_rows(int vectors) { return vectors <= 2 ? 8 : 6; }
@@ -129,7 +160,6 @@ struct Vec<std::int32_t> {
   static inline Type load(const std::int32_t* p) { return _mm512_loadu_si512(p); }
   static inline Type load_some(const std::int32_t* p, Mask m) { return _mm512_maskz_loadu_epi32(m, p); }
   static inline void store(std::int32_t* p, Type x) { _mm512_storeu_si512(p, x); }
-  static inline void stream(std::int32_t* p, Type x) { stream_quarters(p, x); }
   static inline void store_some(std::int32_t* p, Type x, Mask m) { _mm512_mask_storeu_epi32(p, m, x); }
   static inline Type multiply_add(Type a, Type b, Type c) { return _mm512_add_epi32(_mm512_mullo_epi32(a, b), c); }
 };

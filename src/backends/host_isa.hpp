@@ -1,10 +1,18 @@
 // One table of functions an instruction set. Each is compiled in a file of its own, the best that the processor has is chosen once.
 #pragma once
 
+#include <cstddef>
+
 #include "../families/cpu_thresholds.hpp"
 #include "narrow_types.hpp"
 
 namespace sycl_mat::host {
+
+/// The cache line of results past the caches that is not full yet: its end waits for the next vector.
+struct alignas(64) LineInWork {
+  std::byte last[64] = {};  ///< the vector that came last
+  bool begun = false;       ///< a line was written: the first one may be shared with others' results
+};
 
 /// D (m × n, rows d_ld apart) ← A·B. A's element (i, p) is at a + i·a_row + p·a_col; B is row-major. d must not overlap a or b.
 template <class T>
@@ -16,10 +24,12 @@ struct Product {
   index_t b_ld;
   T* d;
   index_t d_ld;
-  /// Results past the caches: d and its rows lie at multiples of 16 bytes, and who reads them is told after finish_streams().
+  /// Results past the caches: d lies at a multiple of 16 bytes, all of them one behind the other, in rows of 64 to 256 bytes, a multiple of
+  /// 64; and who reads them is told after finish_streams().
   bool stream = false;
   /// So many such products, matrices that many elements apart. So many cache lines of the next one's A and B are fetched meanwhile.
   index_t count = 1, a_step = 0, b_step = 0, d_step = 0, next_lines = 0;
+  LineInWork* line = nullptr;  ///< of those past the caches
 };
 
 /// Dot products: d[i·d_row + f·d_other] ← row i · other f, both contiguous along k. At most most_dots others.

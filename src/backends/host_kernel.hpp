@@ -1,7 +1,7 @@
 // The register block of the host path, over a vector type that the including file defines (struct Vec<T>: width, max_rows(vectors),
-// max_vectors, load, load_some, store, store_some, stream, splat, multiply_add, Mask, mask, sum but for integers, and Half: a vector of
-// half as many, void where it would take as long). Included once an instruction set, after that set was switched on: everything here has
-// internal linkage, so that no other file's code is compiled for a processor it may not meet.
+// max_vectors, load, load_some, store, store_some, stream or a class Stream, splat, multiply_add, Mask, mask, sum but for integers, and
+// Half: a vector of half as many, void where it would take as long). Included once an instruction set, after that set was switched on:
+// everything here has internal linkage, so that no other file's code is compiled for a processor it may not meet.
 
 namespace sycl_mat::host {
 namespace {
@@ -27,6 +27,10 @@ constexpr int half_width = 0;
 template <class Vector>
   requires(Vector::Half::width > 0)
 constexpr int half_width<Vector> = Vector::Half::width;
+
+/// Whether results past the caches leave in whole lines, made of two vectors each.
+template <class Vector>
+constexpr bool in_lines = requires { typename Vector::Stream; };
 
 /// R rows × V vectors. PARTIAL: of the last vector only the mask's lanes are there. FETCH: the next product's lines are, where there is
 /// one.
@@ -74,7 +78,17 @@ SYCL_MAT_HOST_INLINE void register_block(const Product<T>& x, index_t i, index_t
   }
   T* d = x.d + i * x.d_ld + j;
   const index_t d_ld = x.d_ld;
-  if constexpr (!PARTIAL)
+  if constexpr (!PARTIAL && in_lines<Vector>) {
+    if (x.stream) {
+      typename Vector::Stream stream(d, *x.line);  // rows are V vectors long: all that is streamed comes in its order
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r)
+#pragma GCC unroll 16
+        for (int v = 0; v < V; ++v) stream.put(sum[r][v], r + v == 0);
+      stream.leave(*x.line);
+      return;
+    }
+  } else if constexpr (!PARTIAL) {
     if (x.stream) {
 #pragma GCC unroll 16
       for (int r = 0; r < R; ++r, d += d_ld)
@@ -82,6 +96,7 @@ SYCL_MAT_HOST_INLINE void register_block(const Product<T>& x, index_t i, index_t
         for (int v = 0; v < V; ++v) Vector::stream(d + v * Vector::width, sum[r][v]);
       return;
     }
+  }
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r, d += d_ld) {
 #pragma GCC unroll 16
@@ -146,8 +161,9 @@ int most_rows_for(index_t n) {
 }
 int rows_at_once(index_t n, int bytes) { return bytes == 8 ? most_rows_for<double>(n) : most_rows_for<float>(n); }
 
+/// The products of x, `line` the one in work where they are streamed.
 template <class T>
-void product(const Product<T>& x) {
+SYCL_MAT_HOST_INLINE void products(const Product<T>& x, LineInWork* line) {
   constexpr auto& strips = Strips<T, std::make_integer_sequence<int, Vec<T>::max_rows(1)>>::of_rows;
   const int most_rows = most_rows_for<T>(x.n);
   // As even as possible: 13 rows are 5 + 4 + 4. (Few divisions: each takes as long as a row of the smallest products.)
@@ -155,12 +171,31 @@ void product(const Product<T>& x) {
   const int rows = panels > 1 ? int(x.m / panels) : int(x.m), longer = int(x.m - rows * panels);
   const auto strip_of_more = strips[longer > 0 ? rows : 0], strip_of_rows = strips[rows - 1];
   Product<T> one = x;
+  one.line = line;
   for (index_t g = 0; g < x.count; ++g) {
     index_t i = 0;
     for (int p = 0; p < longer; ++p, i += rows + 1) strip_of_more(one, i);
     for (; i < x.m; i += rows) strip_of_rows(one, i);
     one.a += x.a_step, one.b += x.b_step, one.d += x.d_step;
   }
+}
+
+/// Apart from the others: a line's memory makes a function's begin longer, which the smallest products would feel.
+template <class T>
+#if defined(__GNUC__)
+__attribute__((noinline))
+#endif
+void streamed_products(const Product<T>& x) {
+  LineInWork line;
+  products(x, &line);
+  Vec<T>::Stream::end(x.d + x.count * x.m * x.n, line);
+}
+
+template <class T>
+void product(const Product<T>& x) {
+  if constexpr (in_lines<Vec<T>>)
+    if (x.stream) return streamed_products(x);
+  products(x, nullptr);
 }
 
 }  // namespace

@@ -250,6 +250,46 @@ void expect_reference(index_t m, index_t n, index_t k, index_t batch, bool a_tra
   EXPECT_TRUE(d == expected) << m << "x" << n << "x" << k << " batch " << batch;
 }
 
+/// Past the caches or not: the same bits, wherever in a cache line the results begin, and nothing beside them.
+template <class T>
+void check_streams(const host::Isa& isa, void (*product)(const host::Product<T>&)) {
+  for (const index_t n : {64 / sizeof(T), 128 / sizeof(T), 192 / sizeof(T), 256 / sizeof(T)})
+    for (const index_t m : {1, 2, 5, 6, 7, 8, 9, 13, 16, 31})
+      for (const index_t count : {1, 2, 5}) {
+        constexpr index_t k = 3;
+        std::vector<T> a(std::size_t(count * m * k)), b(std::size_t(count * k * n));
+        for (std::size_t i = 0; i < a.size(); ++i) a[i] = T(int(i * 7 % 1009));
+        for (std::size_t i = 0; i < b.size(); ++i) b[i] = T(int(i * 11 % 2003));
+        for (index_t offset = 0; offset <= 64; offset += 16) {
+          const std::size_t around = 64 / sizeof(T), results = std::size_t(count * m * n),
+                            behind = around + std::size_t(offset) / sizeof(T);
+          std::vector<T> memory[2];
+          for (const bool stream : {false, true}) {
+            memory[stream].assign(results + 3 * around + 64 / sizeof(T), T(-7));
+            T* line = memory[stream].data();
+            while (reinterpret_cast<std::uintptr_t>(line) % 64 != 0) ++line;
+            host::Product<T> x{m, n, k, a.data(), k, 1, b.data(), n, line + behind, n};
+            x.stream = stream, x.count = count, x.a_step = m * k, x.b_step = k * n, x.d_step = m * n;
+            product(x);
+            isa.finish_streams();
+            memory[stream].erase(memory[stream].begin(), memory[stream].begin() + (line - memory[stream].data()));
+            memory[stream].resize(behind + results + around);
+          }
+          ASSERT_TRUE(memory[0] == memory[1]) << count << " of " << m << "x" << n << ", " << offset << " bytes behind a line's begin";
+          for (std::size_t i = 0; i < around; ++i) ASSERT_TRUE(memory[1][i] == T(-7) && memory[1][behind + results + i] == T(-7));
+        }
+      }
+}
+
+TEST(Host, StreamsFillLinesFromAnyBegin) {
+  for (const host::Isa* isa : instruction_sets()) {
+    SCOPED_TRACE(isa->name);
+    check_streams<float>(*isa, isa->product_f32);
+    check_streams<double>(*isa, isa->product_f64);
+    check_streams<std::int32_t>(*isa, isa->product_i32);
+  }
+}
+
 /// Results beyond the caches' size are stored past them where rows are whole vectors, and beside that in the ordinary way.
 TEST(Host, ManyResultsAreStreamed) {
   for (const bool transposed : {false, true}) {
