@@ -100,6 +100,8 @@ Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, cons
   const index_t blocks = blocks_of(p, t);
   const Shared s = shared_of(p, choice, blocks);
   const bool shares = s.groups > 0;
+  // Where blocks come out even the code for shares runs all the same: it is what such constants were measured with.
+  const bool code_for_shares = shares || (o.share > 0 && blocks % o.share == 0);
   const index_t groups = (blocks - s.blocks) * o.split_k + s.groups;
   if (groups > 0x7fffffff / t.tile_n) throw UnsupportedError("the product needs more work-groups than one launch has");
 
@@ -121,17 +123,17 @@ Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, cons
                                                {"LOCAL", o.local},
                                                {"SUB_GROUP", o.sub_group},
                                                {"SWIZZLE", o.swizzle},
-                                               {"SPLIT", shares          ? 2
+                                               {"SPLIT", code_for_shares ? 2
                                                          : o.split_k > 1 ? 1
                                                                          : 0},
                                                {"RESIDENT", resident(choice, device)}});
   plan.range = {{1, std::size_t(t.tile_m), std::size_t(groups * t.tile_n)}, {1, std::size_t(t.tile_m), std::size_t(t.tile_n)}};
   plan.local_memory = local_memory_bytes(t, o, p.dtype);
   plan.split_k = o.split_k;
-  if (shares) {
+  if (code_for_shares) {
     plan.split_n = s.blocks;
-    plan.split_k = s.tiles / s.groups;
-    plan.split_m = s.tiles % s.groups;
+    plan.split_k = shares ? s.tiles / s.groups : 1;
+    plan.split_m = shares ? s.tiles % s.groups : 0;
   }
   // As gather() in kernels/tiled_shares.hpp has it: counters of blocks and of slots, then a slot's sums.
   if (o.split_k > 1 || shares) {

@@ -12,19 +12,24 @@ namespace {
 struct Candidate {
   TileParams params;
   int swizzle;
-  double rate;                       // TFLOP/s of 132 multiprocessors, each full
+  double rate;                       // TFLOP/s of 132 multiprocessors, each full; 0: only where blocks are shared out
   double unaligned;                  // the part of it that is left where lines do not begin at multiples of 16 bytes
   int room;                          // groups that a multiprocessor holds at a time
   double share;                      // the rate where blocks are shared out, 0: its kernel has not the registers for that
   double layouts[4] = {1, 1, 1, 1};  // what is left of it: nn, nt, tn, tt
 };
 
-// 16-byte chunks, which is what PTX loads at most. 128×256 results need a multiprocessor for themselves.
+// 16-byte chunks, which is what PTX loads at most. 256×128 results need a multiprocessor for themselves. A warp of 256×128 reads 12
+// different pieces of 128 bytes from local memory for a k, one of 128×256 reads 20; it runs best with the code for shares, shared out or
+// not.
 constexpr Candidate candidates[] = {
+    {{32, 8, 16, 8, 16, 4}, 4, 0, 0.86, 1, 54.6, {1, 0.985, 1.035, 1.006}},    // 256×128
+    {{32, 8, 16, 8, 16, 4}, 4, 53.7, 0.86, 1, 0, {1, 0.9, 0.945, 1}},          // 256×128
     {{8, 32, 16, 16, 8, 4}, 4, 49.5, 0.84, 1, 52.2, {1, 0.935, 0.965, 1.04}},  // 128×256
     {{8, 16, 16, 16, 8, 4}, 4, 53.2, 0.91, 2, 0, {1, 0.985, 1.025, 1.005}},    // 128×128
     {{8, 8, 16, 8, 8, 4}, 0, 46.5, 0.92, 4, 46.5},                             // 64×64 of 8×8
     {{8, 16, 16, 8, 4, 4}, 0, 40, 0.92, 4, 39},                                // 64×64 of 8×4
+    {{8, 16, 32, 8, 4, 4}, 0, 41.5, 0.9, 4, 0, {0.93, 0.93, 1, 0.93}},         // 64×64 of 8×4, deeper
     {{16, 16, 16, 4, 4, 4}, 0, 29, 0.95, 4, 0},                                // 64×64 of 4×4
     {{16, 8, 16, 8, 4, 4}, 0, 36, 0.92, 4, 0},                                 // 128×32
     {{8, 16, 16, 4, 8, 4}, 0, 36, 0.92, 4, 0},                                 // 32×128
@@ -80,6 +85,7 @@ double split_us(const Candidate& c, const Estimate& e, double processors, int sp
 
 double share_us(const Candidate& c, const Estimate& e, double processors) {
   const double groups = c.room * processors, shared = std::fmod(e.blocks, groups), parts = groups + shared;
+  if (shared == 0) return e.blocks / processors * e.block_us(c.share);
   // Two parts a group, so twice the way to the counters.
   const double sums = 2 * parts * e.part_bytes / bytes_a_us + adding(c.params, groups / shared + 1) + 2.5;
   // Where whole blocks follow, those of other groups run meanwhile.
@@ -126,12 +132,14 @@ TiledEstimate tiled_on_nvidia(const Problem& p, const DeviceInfo& device) {
       const int each = (tiles + wanted - 1) / wanted, split = each > 0 ? (tiles + each - 1) / each : 1;  // none is empty
       if (split == 1 || double(p.k) / split >= 2 * t.tile_k) consider(split_us(c, e, processors, split), split, 0);
     };
-    for (const int split : splits) consider_split(split);
-    // And as many as fill one, two, … groups a multiprocessor.
-    for (int each = 1; each <= c.room; ++each) consider_split(std::clamp(int(each * processors / e.blocks), 1, most_splits));
+    if (c.rate > 0) {
+      for (const int split : splits) consider_split(split);
+      // And as many as fill one, two, … groups a multiprocessor.
+      for (int each = 1; each <= c.room; ++each) consider_split(std::clamp(int(each * processors / e.blocks), 1, most_splits));
+    }
     const int share = c.room * int(processors);
-    if (c.share > 0 && std::fmod(e.blocks, share) > 0 && std::fmod(e.blocks, share) * depth / t.tile_k >= 4 * share)
-      consider(share_us(c, e, processors), 1, share);
+    const double shared = std::fmod(e.blocks, share);
+    if (c.share > 0 && (shared == 0 || shared * depth / t.tile_k >= 4 * share)) consider(share_us(c, e, processors), 1, share);
   }
   return best;
 }

@@ -78,6 +78,8 @@ TEST(TiledConstants, Sets) {
       {{8, 8, 4, 4, 4, 4}, {.split_k = 20}},  // sums added in two steps
       {{8, 8, 4, 4, 4, 4}, {.share = 7}},     // shares that end inside blocks
       {{4, 4, 8, 4, 4, 4}, {.ahead = 2, .swizzle = 2, .share = 50}},
+      {{8, 8, 8, 4, 4, 4}, {.share = 1}},  // blocks always come out even: the code for shares, with none
+      {{8, 2, 4, 2, 8, 4}, {.ahead = 2, .share = 3}},
       {{4, 4, 2, 4, 4, 2}, {.local = 0, .share = 300}},  // many parts a block
   };
   for (const TiledChoice& set : sets) {
