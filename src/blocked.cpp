@@ -10,24 +10,17 @@
 #include <mutex>
 #include <thread>
 
+#include "block_sizes.hpp"
 #include "copy_team.hpp"
 #include "execute.hpp"
-#include "families/families.hpp"
 #include "rearrange.hpp"
 #include "staging.hpp"
 #include "strided_copy.hpp"
-#include "sycl_mat/errors.hpp"
 
 namespace sycl_mat {
 namespace {
 
-constexpr std::int64_t worth_cutting = std::int64_t(64) << 20;  // bytes of all operands: below, one copy each is as fast
-constexpr index_t usual_block = 4096;                           // fills a large GPU, and its panels copy in a few milliseconds
-constexpr index_t least_block = 1024;                           // still fills it
-constexpr index_t wanted_blocks = 8;                            // along an axis: little is left over at the beginning and the end
-constexpr std::int64_t piece_bytes = std::int64_t(4) << 20;     // of pinned memory, that one thread fills or empties
-constexpr index_t least_results = 3;                            // blocks of C: computed, on its way back, emptied by the host
-
+constexpr std::int64_t piece_bytes = std::int64_t(2) << 20;  // of pinned memory, that one thread fills or empties
 /// Row-major or column-major, whichever the view nearly is, so that host copies run along contiguous lines.
 bool by_columns(const MatrixView& v) { return v.row_stride == 1 && v.col_stride != 1; }
 
@@ -42,8 +35,6 @@ MatrixView part(const MatrixView& v, index_t row, index_t rows, index_t col, ind
   p.cols = std::min(cols, v.cols - col);
   return p;
 }
-
-index_t pieces(index_t size, index_t piece) { return std::max<index_t>(1, ceil_div(size, piece)); }
 
 /// A dense matrix and its counterpart on the other side, in pieces that fit into pinned memory and lie in one piece in the dense one.
 template <class Function>
@@ -95,37 +86,6 @@ struct DeviceSlot {
   bool awaited = false;  ///< by the compute queue
 };
 
-std::int64_t limit_of(const Context::State& context, const GemmOptions& options) {
-  const std::int64_t device = context.info.global_memory / 10 * 8;  // other programs, and our scratch
-  return options.max_device_memory > 0 ? std::min(options.max_device_memory, device) : device;
-}
-
-/// A device with memory of its own, to which ordinary arrays must be copied.
-bool copies_everything(const Context::State& context) { return !context.info.unified_memory && !context.info.usm_system; }
-
-std::int64_t bytes_of_all(const Operands& o) { return dense_bytes(o.a) + dense_bytes(o.b) + dense_bytes(o.d); }
-
-/// What is on the device at a time.
-struct Room {
-  index_t a_panels = 2, b_panels = 2, results = least_results;
-};
-std::int64_t bytes_needed(const Operands& o, const BlockSizes& s, const Room& room) {
-  const auto in = size_of(o.a.dtype), out = size_of(o.d.dtype);
-  return in * s.depth * (room.a_panels * s.rows + room.b_panels * s.columns) + out * room.results * s.rows * s.columns;
-}
-Room all_panels(const Operands& o, const BlockSizes& s) {
-  const index_t depths = pieces(o.a.cols, s.depth);
-  return {pieces(o.d.rows, s.rows) * depths, pieces(o.d.cols, s.columns) * depths};
-}
-/// All panels if they fit, and then as many results as do: the host need not hurry to fetch them.
-Room room_for(const Operands& o, const BlockSizes& s, std::int64_t limit) {
-  Room room = all_panels(o, s);
-  if (bytes_needed(o, s, room) > limit) return {};
-  const std::int64_t left = limit - bytes_needed(o, s, room), block = size_of(o.d.dtype) * s.rows * s.columns;
-  room.results = std::min(room.results + left / block, std::max(least_results, pieces(o.d.rows, s.rows) * pieces(o.d.cols, s.columns)));
-  return room;
-}
-
 /// Four kinds of threads: the caller's, which submits products as soon as their panels are on their way; the team's, which copy between
 /// the caller's arrays and pinned memory, and submit what they filled; one that fetches finished blocks; and the device's queues, one for
 /// each direction beside the context's own, which computes.
@@ -142,13 +102,19 @@ class BlockedProduct {
     sycl::event computed;
   };
 
-  DeviceSlot& panel(Panels& panels, index_t most, const MatrixView& whole, std::pair<index_t, index_t> key, index_t rows, index_t cols);
-  DeviceSlot& a_panel(index_t i, index_t x) { return panel(a_panels_, room_.a_panels, o_.a, {i, x}, sizes_.rows, sizes_.depth); }
-  DeviceSlot& b_panel(index_t x, index_t j) { return panel(b_panels_, room_.b_panels, o_.b, {x, j}, sizes_.depth, sizes_.columns); }
+  // Panel x along K: of A for blocks in row i, of B for those in column j; in the caller's arrays.
+  index_t depth_before(index_t x) const { return sycl_mat::depth_before(o_, sizes_, x); }
+  index_t depth_of(index_t x) const { return sizes_.rounds > 1 ? depth_before(x + 1) - depth_before(x) : sizes_.depth; }
+  MatrixView part_of_a(index_t i, index_t x) const { return part(o_.a, i * sizes_.rows, sizes_.rows, depth_before(x), depth_of(x)); }
+  MatrixView part_of_b(index_t x, index_t j) const { return part(o_.b, depth_before(x), depth_of(x), j * sizes_.columns, sizes_.columns); }
+
+  DeviceSlot& panel(Panels& panels, std::pair<index_t, index_t> key, const MatrixView& host, index_t elements);
+  DeviceSlot& a_panel(index_t i, index_t x) { return panel(a_panels_, {i, x}, part_of_a(i, x), sizes_.rows * depth_of(x)); }
+  DeviceSlot& b_panel(index_t x, index_t j) { return panel(b_panels_, {x, j}, part_of_b(x, j), sizes_.columns * depth_of(x)); }
   DeviceSlot& result_slot();
   void send(CopyTeam::Kind kind, const MatrixView& device, const MatrixView& host, DeviceSlot& slot);
   void wait_for(DeviceSlot& slot);
-  void compute(index_t i, index_t j);
+  void compute(index_t i, index_t j, index_t from, index_t to);
   void compute_all();
   void fetch_all();
   void fetch(const Finished& block);
@@ -163,11 +129,13 @@ class BlockedProduct {
   const GemmOptions& options_;
   const BlockSizes sizes_;
   const Room room_;
+  const index_t depths_;
   const std::int64_t left_;  ///< bytes of device memory for the kernels' own copies
   Borrowed memory_;
   sycl::queue in_, out_;
   std::mutex in_mutex_;  ///< of submissions: a slot's last piece is the one that was submitted last
   Panels a_panels_, b_panels_;
+  std::map<std::pair<index_t, index_t>, DeviceSlot*> blocks_;  ///< that are computed in part
   Bounces in_bounces_, out_bounces_;
   std::optional<MatrixView> bias_;
   CopyTeam* team_ = nullptr;  ///< while run() runs
@@ -190,6 +158,7 @@ BlockedProduct::BlockedProduct(Context::State& context, const Operands& o, const
       options_(options),
       sizes_(sizes),
       room_(room_for(o, sizes, limit_of(context, options))),
+      depths_(depths(o, sizes)),
       left_(std::max<std::int64_t>(limit_of(context, options) - bytes_needed(o, sizes, room_), 0)),
       memory_(context.pool),
       in_(context.queue.get_context(), context.queue.get_device(), sycl::property::queue::in_order{}),
@@ -250,15 +219,14 @@ void BlockedProduct::send(CopyTeam::Kind kind, const MatrixView& device, const M
     });
 }
 
-DeviceSlot& BlockedProduct::panel(Panels& panels, index_t most, const MatrixView& whole, std::pair<index_t, index_t> key, index_t rows,
-                                  index_t cols) {
+DeviceSlot& BlockedProduct::panel(Panels& panels, std::pair<index_t, index_t> key, const MatrixView& host, index_t elements) {
   if (const auto found = panels.find(key); found != panels.end()) {
     found->second.age = ++clock_;
     return found->second;
   }
   DeviceSlot slot;
-  if (static_cast<index_t>(panels.size()) < most) {
-    slot.memory = memory_.take(static_cast<std::size_t>(rows * cols * size_of(whole.dtype)), sycl::usm::alloc::device);
+  if (room_.all_panels || panels.size() < 2) {
+    slot.memory = memory_.take(static_cast<std::size_t>(elements * size_of(host.dtype)), sycl::usm::alloc::device);
   } else {
     const auto oldest =
         std::min_element(panels.begin(), panels.end(), [](const auto& x, const auto& y) { return x.second.age < y.second.age; });
@@ -267,7 +235,6 @@ DeviceSlot& BlockedProduct::panel(Panels& panels, index_t most, const MatrixView
   }
   slot.age = ++clock_;
   DeviceSlot& there = panels.insert_or_assign(key, slot).first->second;
-  const MatrixView host = part(whole, key.first * rows, rows, key.second * cols, cols);
   send(CopyTeam::in, dense_in_order_of(host, there.memory), host, there);
   return there;
 }
@@ -293,33 +260,35 @@ DeviceSlot& BlockedProduct::result_slot() {
   return *slot;
 }
 
-void BlockedProduct::compute(index_t i, index_t j) {
-  DeviceSlot& slot = result_slot();
+/// Panels from … to - 1 of the sum.
+void BlockedProduct::compute(index_t i, index_t j, index_t from, index_t to) {
+  DeviceSlot*& known = blocks_[{i, j}];
+  if (from == 0) known = &result_slot();
+  DeviceSlot& slot = *known;
   const MatrixView target = part(o_.d, i * sizes_.rows, sizes_.rows, j * sizes_.columns, sizes_.columns);
   const MatrixView block = dense_in_order_of(target, slot.memory);
 
   Operands step{{}, {}, block, std::nullopt, std::nullopt};
   GemmOptions options = options_;
-  if (o_.c) {
+  if (o_.c && from == 0) {
     send(CopyTeam::now, block, part(*o_.c, i * sizes_.rows, sizes_.rows, j * sizes_.columns, sizes_.columns), slot);
     wait_for(slot);
     step.c = block;
   }
-  const index_t depths = pieces(o_.a.cols, sizes_.depth);
-  for (index_t x = 0; x < depths; ++x) {
+  for (index_t x = from; x < to; ++x) {
     DeviceSlot &a = a_panel(i, x), &b = b_panel(x, j);
     wait_for(a);
     wait_for(b);
-    step.a = dense_in_order_of(part(o_.a, i * sizes_.rows, sizes_.rows, x * sizes_.depth, sizes_.depth), a.memory);
-    step.b = dense_in_order_of(part(o_.b, x * sizes_.depth, sizes_.depth, j * sizes_.columns, sizes_.columns), b.memory);
+    step.a = dense_in_order_of(part_of_a(i, x), a.memory);
+    step.b = dense_in_order_of(part_of_b(x, j), b.memory);
     // Bias and activation belong to the finished sum.
-    const bool last = x + 1 == depths;
+    const bool last = x + 1 == depths_;
     options.epilogue.activation = last ? options_.epilogue.activation : Activation::none;
     options.epilogue.bias_axis = last ? options_.epilogue.bias_axis : BiasAxis::none;
     step.bias.reset();
     if (last && bias_) {
-      const index_t from = options_.epilogue.bias_axis == BiasAxis::column ? j * sizes_.columns : i * sizes_.rows;
-      step.bias = part(*bias_, 0, 1, from, options_.epilogue.bias_axis == BiasAxis::column ? block.cols : block.rows);
+      const index_t begin = options_.epilogue.bias_axis == BiasAxis::column ? j * sizes_.columns : i * sizes_.rows;
+      step.bias = part(*bias_, 0, 1, begin, options_.epilogue.bias_axis == BiasAxis::column ? block.cols : block.rows);
     }
     if (x > 0) {
       step.c = block;
@@ -330,6 +299,7 @@ void BlockedProduct::compute(index_t i, index_t j) {
     execute(context_, problem, options);
     a.last_use = b.last_use = slot.last_use = context_.queue.ext_oneapi_submit_barrier();
   }
+  if (to < depths_) return;
   const std::lock_guard guard(mutex_);
   finished_.push_back({target, block, &slot, slot.last_use});
   changed_.notify_all();
@@ -377,15 +347,20 @@ void BlockedProduct::fetch_all() {
 }
 
 void BlockedProduct::compute_all() {
-  const index_t rows = pieces(o_.d.rows, sizes_.rows), columns = pieces(o_.d.cols, sizes_.columns),
-                depths = pieces(o_.a.cols, sizes_.depth);
-  const Room all = all_panels(o_, sizes_);
-  const bool all_fit = room_.a_panels >= all.a_panels && room_.b_panels >= all.b_panels;
-  const auto order = block_order(rows, columns, all_fit);
-  if (all_fit)  // all of them are sent for at once, in the order in which they will be wanted
-    for (const auto& [i, j] : order)
-      for (index_t x = 0; x < depths; ++x) a_panel(i, x), b_panel(x, j);
-  for (const auto& [i, j] : order) compute(i, j);
+  const index_t rows = pieces(o_.d.rows, sizes_.rows), columns = pieces(o_.d.cols, sizes_.columns);
+  const auto order = block_order(rows, columns, room_.all_panels);
+  const bool in_rounds = sizes_.rounds > 1 && room_.results >= rows * columns;  // all blocks to the first part of K, to the next, …
+  const auto for_each_step = [&](const auto& f) {
+    for (index_t x = 0; in_rounds && x < depths_; ++x)
+      for (const auto& [i, j] : order) f(i, j, x, x + 1);
+    if (!in_rounds)
+      for (const auto& [i, j] : order) f(i, j, index_t(0), depths_);
+  };
+  if (room_.all_panels)  // all of them are sent for at once, in the order in which they will be wanted
+    for_each_step([&](index_t i, index_t j, index_t from, index_t to) {
+      for (index_t x = from; x < to; ++x) a_panel(i, x), b_panel(x, j);
+    });
+  for_each_step([&](index_t i, index_t j, index_t from, index_t to) { compute(i, j, from, to); });
   {
     const std::lock_guard guard(mutex_);
     all_submitted_ = true;
@@ -411,58 +386,6 @@ void BlockedProduct::run() {
 }
 
 }  // namespace
-
-std::vector<std::pair<index_t, index_t>> block_order(index_t rows, index_t columns, bool all_panels_fit) {
-  std::vector<std::pair<index_t, index_t>> order;
-  if (!all_panels_fit) {  // one panel of B against all of A, back and forth, so that the turn needs no copy
-    for (index_t j = 0; j < columns; ++j)
-      for (index_t i = 0; i < rows; ++i) order.emplace_back(j % 2 ? rows - 1 - i : i, j);
-    return order;
-  }
-  for (index_t s = 0; s < std::max(rows, columns); ++s) {
-    if (s < rows)
-      for (index_t j = 0; j <= std::min(s, columns - 1); ++j) order.emplace_back(s, j);
-    if (s < columns)
-      for (index_t i = 0; i < std::min(s, rows); ++i) order.emplace_back(i, s);
-  }
-  return order;
-}
-
-bool stack_exceeds_memory(const Context::State& context, const Operands& o, const GemmOptions& options) {
-  return copies_everything(context) && !o.d.batch.empty() && bytes_of_all(o) > limit_of(context, options);
-}
-
-std::optional<BlockSizes> block_sizes(const Context::State& context, const Operands& o, const GemmOptions& options) {
-  if (!copies_everything(context) || !o.d.batch.empty()) return std::nullopt;
-  const std::int64_t bytes = bytes_of_all(o);
-  const std::int64_t limit = limit_of(context, options);
-  if (bytes < std::min(worth_cutting, limit)) return std::nullopt;
-  for (const MatrixView* v : {&o.a, &o.b, &o.d, o.c ? &*o.c : &o.d})
-    if (sycl::get_pointer_type(v->data, context.queue.get_context()) != sycl::usm::alloc::unknown) return std::nullopt;
-  if (may_overlap(o.d, o.a) || may_overlap(o.d, o.b) || (o.c && o.c->data != o.d.data && may_overlap(o.d, *o.c))) return std::nullopt;
-
-  const auto small = [](index_t size) {
-    constexpr index_t step = 256;  // whole tiles
-    return std::min(size, std::clamp(ceil_div(ceil_div(size, wanted_blocks), step) * step, least_block, usual_block));
-  };
-  const BlockSizes fine{small(o.d.rows), small(o.d.cols), std::max<index_t>(o.a.cols, 1)};
-  if (bytes_needed(o, fine, all_panels(o, fine)) <= limit) return fine;
-  // Otherwise panels are sent several times, the less often the larger blocks are.
-  BlockSizes s{std::min(usual_block, o.d.rows), std::min(usual_block, o.d.cols), fine.depth};
-  // Two panels of each kind must fit. Halve what is largest; the depth last, because sums cut along K are rounded once more.
-  constexpr index_t smallest = 64;
-  while (bytes_needed(o, s, {}) > limit) {
-    if (std::max(s.rows, s.columns) > smallest) {
-      (s.rows > s.columns ? s.rows : s.columns) = (std::max(s.rows, s.columns) + 1) / 2;
-    } else if (s.depth > smallest && o.d.dtype != DType::float16 && o.d.dtype != DType::bfloat16) {
-      s.depth = (s.depth + 1) / 2;
-    } else {
-      throw OutOfMemoryError("out of memory: not even blocks of " + std::to_string(s.rows) + "×" + std::to_string(s.columns) +
-                             " fit into " + std::to_string(limit) + " bytes of device memory. Raise max_device_memory.");
-    }
-  }
-  return s;
-}
 
 void multiply_in_blocks(Context::State& context, const Operands& o, const GemmOptions& options, const BlockSizes& sizes) {
   BlockedProduct(context, o, options, sizes).run();

@@ -10,9 +10,12 @@
 
 namespace sycl_mat {
 
-/// How a product is cut: sizes of a block of C and depth of its panels (the last of each may be smaller).
+/// How a product is cut: sizes of a block of C and depth of its panels (the last of each may be smaller). With more `rounds` than one, all
+/// blocks are computed to a part of K first, then to four times that, …, at last to its end (`depth`): much less then has to arrive before
+/// the device has enough to do.
 struct BlockSizes {
   index_t rows, columns, depth;
+  int rounds = 1;
 };
 
 /// The cut of this product, or none where it is computed in one piece: the device reads the operands where they are or shares the host's

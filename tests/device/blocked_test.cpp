@@ -1,10 +1,9 @@
 // Products in blocks, as on a device with memory of its own, tried on the CPU device with its capabilities masked.
-#include "blocked.hpp"
-
 #include <gtest/gtest.h>
 
 #include <set>
 
+#include "block_sizes.hpp"
 #include "device.hpp"
 #include "device/oracle.hpp"
 #include "sycl_mat/errors.hpp"
@@ -94,6 +93,52 @@ TEST(Blocked, NothingFits) {
   options.max_device_memory = 1000;
   EXPECT_THROW(matmul(discrete(), row_major(a.data(), 100, 100), row_major(b.data(), 100, 100), row_major(d.data(), 100, 100), options),
                OutOfMemoryError);
+}
+
+// Where there is memory for everything, all panels are sent for at once.
+TEST(Blocked, AllPanelsFit) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  Guarded<float> a(500, 600, Order::columns, 3), b(600, 410, Order::rows), c(500, 410, Order::rows, 2), d(500, 410, Order::rows, 5);
+  for (auto* x : {&a, &b, &c, &d}) x->fill([&] { return normal(random); });
+  GemmOptions options;
+  options.kernel = "packed";
+  for (const BlockSizes& sizes : {BlockSizes{128, 100, 600}, BlockSizes{500, 64, 600}, BlockSizes{70, 410, 128},
+                                  BlockSizes{128, 100, 600, 2}, BlockSizes{300, 200, 600, 3}})
+    for (const double beta : {0.0, -2.0}) {
+      options.epilogue.beta = beta;
+      Operands o = check(a.view(), b.view(), &c.view(), d.view(), options);
+      multiply_in_blocks(discrete().state(), o, options, sizes);
+      test::expect_product<float>(a, b, &c, d, 1, beta, "all panels fit");
+      d.expect_only_matrix_written("all panels fit");
+      EXPECT_EQ(discrete().state().pool.bytes_in_use(), 0u);
+      const std::vector<float> first = [&] {
+        std::vector<float> all;
+        for (std::int64_t i = 0; i < 500; ++i)
+          for (std::int64_t j = 0; j < 410; ++j) all.push_back(d.at(i, j));
+        return all;
+      }();
+      multiply_in_blocks(discrete().state(), o, options, sizes);
+      for (std::int64_t i = 0; i < 500; ++i)
+        for (std::int64_t j = 0; j < 410; ++j) ASSERT_EQ(d.at(i, j), first[std::size_t(i * 410 + j)]) << "not the same bits";
+    }
+}
+
+TEST(BlockSizes, RoundsCoverK) {
+  for (const index_t k : {600, 2049, 8192, 16384, 100001})
+    for (const int rounds : {1, 2, 3}) {
+      Operands o;
+      o.a.rows = o.a.cols = k;
+      const BlockSizes s{100, 100, k, rounds};
+      EXPECT_EQ(depths(o, s), rounds);
+      EXPECT_EQ(depth_before(o, s, 0), 0);
+      EXPECT_EQ(depth_before(o, s, rounds), k);
+      for (int x = 0; x < rounds; ++x) EXPECT_LE(depth_before(o, s, x), depth_before(o, s, x + 1));
+      if (rounds == 3 && k == 16384) {
+        EXPECT_EQ(depth_before(o, s, 1), 1024);
+        EXPECT_EQ(depth_before(o, s, 2), 4096);
+      }
+    }
 }
 
 TEST(Blocked, WhatGoesWrongInAPieceReachesTheCaller) {
