@@ -37,6 +37,8 @@ constexpr int SUB_GROUP = 0;     // required sub-group size, 0: the compiler's c
 constexpr int SPLIT = 0;         // blocks are cut along k: 0 none, 1 each among as many groups, 2 some, shared out evenly among groups
 constexpr int RESIDENT = 0;      // groups that a multiprocessor shall have registers for, 0: as it comes (NVIDIA)
 constexpr int SWIZZLE = 0;       // block rows walked together so that caches serve them, 0: row by row
+constexpr int PADDED_A = 0;      // 1: behind A's lines there is room to read whole chunks
+constexpr int PADDED_B = 0;      // the same of B
 // constants: end
 
 namespace sycl_mat {
@@ -108,11 +110,16 @@ SYCL_MAT_INLINE void add(Sums& sums, const acc_t (&of_a)[held], const acc_t (&of
   }
 }
 
+/// Rows of A and columns of B that may be read: where they lie along the lines of a padded matrix so many that blocks at the edge, too,
+/// begin at whole chunks. What comes of those beyond the edge nobody stores.
+SYCL_MAT_INLINE index readable_rows(const Args& g) { return PADDED_A && TRANS_A ? (g.m + CHUNK - 1) / CHUNK * CHUNK : g.m; }
+SYCL_MAT_INLINE index readable_columns(const Args& g) { return PADDED_B && !TRANS_B ? (g.n + CHUNK - 1) / CHUNK * CHUNK : g.n; }
+
 /// Sums over k in [begin, end), through local memory.
 SYCL_MAT_INLINE void multiply_local(Sums& sums, const Args& g, const Place& at, const in_t* a, const in_t* b, index first_i, index first_j,
                                     index begin, index end) {
-  TileA tile_a(a, g.lda, first_i, g.m, begin, at.item);
-  TileB tile_b(b, g.ldb, first_j, g.n, begin, at.item);
+  TileA tile_a(a, g.lda, first_i, readable_rows(g), begin, at.item);
+  TileB tile_b(b, g.ldb, first_j, readable_columns(g), begin, at.item);
   auto& pages = contents(local).page;
   const int whole = int((end - begin) / TILE_K), tiles = int((end - begin + TILE_K - 1) / TILE_K);
   // Tiles whose loads take one question, as nearly all do: every instruction beside the products costs as much as they do.
@@ -266,8 +273,8 @@ struct Block {
     }
     own_i = index(block_row) * BLOCK_M;
     own_j = index(block_column) * BLOCK_N;
-    first_i = g.m >= BLOCK_M ? min(own_i, g.m - BLOCK_M) : 0;
-    first_j = g.n >= BLOCK_N ? min(own_j, g.n - BLOCK_N) : 0;
+    first_i = g.m >= BLOCK_M ? min(own_i, readable_rows(g) - BLOCK_M) : 0;
+    first_j = g.n >= BLOCK_N ? min(own_j, readable_columns(g) - BLOCK_N) : 0;
   }
 };
 

@@ -15,8 +15,9 @@ struct Operand {
   void* data = nullptr;
   index_t ld = 0;
   bool transposed = false;
-  index_t inner = 0;  ///< elements to the next matrix along the inner batch axis
-  index_t outer = 0;  ///< … along the outer batch axis
+  index_t inner = 0;    ///< elements to the next matrix along the inner batch axis
+  index_t outer = 0;    ///< … along the outer batch axis
+  bool padded = false;  ///< lines may be read up to ld: a copy that was made for a kernel
 };
 
 /// C and D are never transposed: a column-major D was turned into Dᵀ = Bᵀ·Aᵀ (and the bias axis with it).

@@ -42,6 +42,7 @@ Operand copy_of(const Problem& p, Matrix of, bool transposed) {
   const index_t step = line_bytes / size_of(type_of(p, of));
   Operand to;
   to.transposed = transposed;
+  to.padded = true;
   to.ld = ceil_div(extent.length, step) * step;
   const index_t matrix = extent.lines * to.ld;
   to.inner = from.inner == 0 ? 0 : matrix;
@@ -169,6 +170,7 @@ Plan in_place(Plan plan, const Problem& p, const std::string& why) {
   const auto swapped = std::find(plan.constants.begin(), plan.constants.end(), Constants::value_type("SWAPPED", 1)) != plan.constants.end();
   for (auto& [name, value] : plan.constants) {
     if (name == "TRANS_A") value = swapped ? !p.b.transposed : p.a.transposed;
+    if (name == "PADDED_A" || name == "PADDED_B") value = 0;
     if (name == "TRANS_B") value = swapped ? !p.a.transposed : p.b.transposed;
   }
   return plan;

@@ -123,6 +123,8 @@ Plan plan(const Kernel& kernel, const Problem& p, const DeviceInfo& device, cons
                                                {"LOCAL", o.local},
                                                {"SUB_GROUP", o.sub_group},
                                                {"SWIZZLE", o.swizzle},
+                                               {"PADDED_A", p.a.padded},
+                                               {"PADDED_B", p.b.padded},
                                                {"SPLIT", code_for_shares ? 2
                                                          : o.split_k > 1 ? 1
                                                                          : 0},

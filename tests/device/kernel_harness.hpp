@@ -188,6 +188,7 @@ struct Case {
   bool backwards = false;    ///< negative leading dimensions
   bool integers = false;     ///< small integers: the result must be exact
   bool broadcast_a = false;  ///< all products of the stack share A
+  bool padded = false;       ///< A's and B's lines may be read up to the gap's end
   unsigned seed = 1;
   Precision precision = Precision::automatic;
 
@@ -195,7 +196,7 @@ struct Case {
     std::ostringstream s;
     s << m << "x" << n << "x" << k << " " << name_of(dtype) << (trans_a ? " A^T" : "") << (trans_b ? " B^T" : "") << " alpha " << alpha
       << " beta " << beta << " bias " << int(bias) << " activation " << int(activation) << " batch " << batch_outer << "x" << batch_inner
-      << " gap " << gap << (backwards ? " backwards" : "") << (broadcast_a ? " broadcast" : "");
+      << " gap " << gap << (backwards ? " backwards" : "") << (broadcast_a ? " broadcast" : "") << (padded ? " padded" : "");
     return s.str();
   }
 };
@@ -204,16 +205,17 @@ struct Case {
 class Stack {
  public:
   Stack(sycl::queue& queue, DType type, index_t rows, index_t cols, bool transposed, index_t gap, bool backwards, index_t outer,
-        index_t inner, bool at_end)
+        index_t inner, bool at_end, bool padded = false)
       : type_(type),
         lines_(transposed ? cols : rows),
         length_(transposed ? rows : cols),
         ld_(length_ + gap),
         matrix_(lines_ * ld_),
-        elements_(std::max<index_t>(outer * inner * matrix_ - gap, 0)),
+        elements_(std::max<index_t>(outer * inner * matrix_ - (padded ? 0 : gap), 0)),
         memory_(queue, std::size_t(elements_ * size_of(type)), at_end) {
     for (index_t e = 0; e < elements_; ++e) put(at(e), type, canary());
     operand.transposed = transposed;
+    operand.padded = padded;
     operand.ld = backwards ? -ld_ : ld_;
     operand.data = at(backwards && lines_ > 0 ? (lines_ - 1) * ld_ : 0);
     operand.inner = matrix_;
@@ -307,8 +309,8 @@ class Harness {
     const index_t batch = c.batch_outer * c.batch_inner;
     const DType acc = accumulator_of(c.dtype), out = out_of(c.dtype);
     Stack a(queue, c.dtype, c.m, c.k, c.trans_a, c.gap, c.backwards, c.broadcast_a ? 1 : c.batch_outer, c.broadcast_a ? 1 : c.batch_inner,
-            at_end);
-    Stack b(queue, c.dtype, c.k, c.n, c.trans_b, c.gap, c.backwards, c.batch_outer, c.batch_inner, at_end);
+            at_end, c.padded);
+    Stack b(queue, c.dtype, c.k, c.n, c.trans_b, c.gap, c.backwards, c.batch_outer, c.batch_inner, at_end, c.padded);
     Stack d(queue, out, c.m, c.n, false, c.gap, c.backwards, c.batch_outer, c.batch_inner, at_end);
     Stack old(queue, out, c.m, c.n, false, c.gap, c.backwards, c.batch_outer, c.batch_inner, at_end);
     if (c.broadcast_a) a.operand.inner = a.operand.outer = 0;

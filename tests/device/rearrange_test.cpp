@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <map>
 #include <random>
 
 #include "kernel_harness.hpp"
@@ -357,6 +358,27 @@ TEST(Choice, ConstantsAreThoseForWhatTheKernelWorksOn) {
     }
   EXPECT_GT(copied, 0);
   EXPECT_GT(others, 0) << "copies and the caller's matrices have the same constants everywhere: this test shows nothing";
+}
+
+TEST(Choice, OnlyCopiesHaveRoomBehindTheirLines) {
+  const Problem p = product(65, 67, 70, 70, 67);
+  const Kernel& kernel = find_kernel("tiled");
+  DeviceInfo device = gpu();
+  device.max_work_group_size = 1024, device.local_memory = 48 << 10;
+  const auto constants = [](const Plan& plan) {
+    std::map<std::string, int> all;
+    for (const auto& [name, value] : plan.constants) all[std::string(name)] = value;
+    return all;
+  };
+  const Plan both = plan_rearranged(kernel, p, device, TiledChoice{}, {true, false}),
+             one = plan_rearranged(kernel, p, device, TiledChoice{}, {{}, true});
+  EXPECT_EQ(constants(both).at("PADDED_A"), 1);
+  EXPECT_EQ(constants(both).at("PADDED_B"), 1);
+  EXPECT_EQ(constants(one).at("PADDED_A"), 0);
+  EXPECT_EQ(constants(one).at("PADDED_B"), 1);
+  auto callers = constants(in_place(both, p, ""));
+  EXPECT_EQ(callers.at("PADDED_A"), 0) << "the caller's lines end where they end";
+  EXPECT_EQ(callers.at("PADDED_B"), 0);
 }
 
 TEST(Choice, AStackIsCopiedOnceWhereItRepeatsAMatrix) {

@@ -1,6 +1,7 @@
 // The ladder and the tiled kernel: every layout, shapes around the edges of tiles and chunks, stacks, write-back, element types,
 // constants of every kind. Each against float64, or exactly on small integers.
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 
 #include "kernel_harness.hpp"
@@ -96,6 +97,24 @@ TEST(TiledConstants, Sets) {
       harness().check("tiled", set, c);
     }
   }
+}
+
+/// Copies that the planner makes have room behind their lines: blocks at an edge begin at whole chunks then. What is there (NaN here) must
+/// not get into results.
+TEST(TiledConstants, PaddedLines) {
+  for (const TiledChoice& set : {TiledChoice{{8, 8, 16, 4, 4, 4}, {}}, TiledChoice{{8, 16, 8, 8, 4, 8}, {.ahead = 2}},
+                                 TiledChoice{{4, 8, 8, 4, 2, 4}, {.share = 5}}})
+    for (const bool trans_a : {false, true})
+      for (const bool trans_b : {false, true})
+        for (const auto& [m, n, k] : {std::array<index_t, 3>{129, 131, 40}, {63, 66, 35}, {31, 97, 17}, {128, 64, 32}}) {
+          SCOPED_TRACE(to_string(set.params) + " " + to_string(set.options));
+          // As many elements behind each line as the longest chunk, and for some of the lines it begins at one.
+          Case c{.m = m, .n = n, .k = k, .trans_a = trans_a, .trans_b = trans_b, .gap = 8 - (trans_a ? m : k) % 8 + 8, .padded = true};
+          harness().check("tiled", set, c);
+          c.batch_inner = 2;
+          c.gap = 8;
+          harness().check("tiled", set, c);
+        }
 }
 
 class Together : public testing::TestWithParam<TileOptions> {};
