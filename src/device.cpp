@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cstdlib>
 
+#include "last_cache.hpp"
 #include "sycl_mat/errors.hpp"
 
 namespace sycl_mat {
@@ -99,7 +100,8 @@ void add_caches(DeviceInfo& info, const sycl::device& device) {
     // sysconf gives 0 or -1 where the kernel hides the caches (containers, some virtual machines).
     info.l1_cache = std::max(0L, sysconf(_SC_LEVEL1_DCACHE_SIZE));
     if (const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE); l2 > 0) info.l2_cache = l2;
-    info.l3_cache = std::max(0L, sysconf(_SC_LEVEL3_CACHE_SIZE));
+    info.l3_cache = last_cache_bytes("/sys/devices/system/cpu/cpu0", static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
+    if (info.l3_cache == 0) info.l3_cache = std::max(0L, sysconf(_SC_LEVEL3_CACHE_SIZE));
   }
 #endif
 }
