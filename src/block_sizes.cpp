@@ -79,7 +79,7 @@ std::optional<BlockSizes> block_sizes(const Context::State& context, const Opera
   if (bytes < std::min(worth_cutting, limit)) return std::nullopt;
   for (const MatrixView* v : {&o.a, &o.b, &o.d, o.c ? &*o.c : &o.d})
     if (sycl::get_pointer_type(v->data, context.queue.get_context()) != sycl::usm::alloc::unknown) return std::nullopt;
-  if (may_overlap(o.d, o.a) || may_overlap(o.d, o.b) || (o.c && o.c->data != o.d.data && may_overlap(o.d, *o.c))) return std::nullopt;
+  if (may_overlap(o.d, o.a) || may_overlap(o.d, o.b) || (o.c && !same_places(*o.c, o.d) && may_overlap(o.d, *o.c))) return std::nullopt;
 
   const index_t depth = std::max<index_t>(o.a.cols, 1);
   const bool continued = o.d.dtype != DType::float16 && o.d.dtype != DType::bfloat16;  // sums cut along K are rounded once more

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
 
 #include "block_sizes.hpp"
@@ -167,7 +168,8 @@ BlockedProduct::BlockedProduct(Context::State& context, const Operands& o, const
     for (std::int64_t i = 0; i < std::min(count, pieces(bytes, piece_bytes)); ++i)
       bounces.give({memory_.take(piece_bytes, sycl::usm::alloc::host), {}});
   };
-  pin(in_bounces_, 2 * CopyTeam::threads(), dense_bytes(o.a) + dense_bytes(o.b));  // one filled by a thread, one on its way
+  pin(in_bounces_, 2 * CopyTeam::threads(), dense_bytes(o.a) + dense_bytes(o.b));        // one filled by a thread, one on its way
+  free_results_.reserve(static_cast<std::size_t>(std::max<index_t>(room_.results, 1)));  // threads that may not throw add to it
   pin(out_bounces_, CopyTeam::threads() + 2, dense_bytes(o.d));
   if (o.bias) {
     bias_ = dense_like(*o.bias, memory_.take(static_cast<std::size_t>(dense_bytes(*o.bias)), sycl::usm::alloc::device));
@@ -227,6 +229,7 @@ DeviceSlot& BlockedProduct::panel(Panels& panels, std::pair<index_t, index_t> ke
   DeviceSlot slot;
   if (room_.all_panels || panels.size() < 2) {
     slot.memory = memory_.take(static_cast<std::size_t>(elements * size_of(host.dtype)), sycl::usm::alloc::device);
+    slot.last_use = context_.queue.ext_oneapi_submit_barrier();  // whoever had this memory before, in another thread
   } else {
     const auto oldest =
         std::min_element(panels.begin(), panels.end(), [](const auto& x, const auto& y) { return x.second.age < y.second.age; });
@@ -251,6 +254,7 @@ DeviceSlot& BlockedProduct::result_slot() {
   if (static_cast<index_t>(results_.size()) < room_.results) {
     const auto bytes = static_cast<std::size_t>(sizes_.rows * sizes_.columns * size_of(o_.d.dtype));
     results_.emplace_back().memory = memory_.take(bytes, sycl::usm::alloc::device);
+    if (o_.c) results_.back().last_use = context_.queue.ext_oneapi_submit_barrier();
     return results_.back();
   }
   wait_until([&] { return !free_results_.empty(); });
@@ -378,16 +382,24 @@ void BlockedProduct::run() {
     fetcher.join();
   }
   if (!failed_) return context_.wait();
-  for (sycl::queue* queue : {&in_, &out_, &context_.queue}) try {
-      queue->wait();  // nothing may be given back while a queue still uses it
-    } catch (...) {   // the first failure is the one to tell of
+  // Nothing may be given back while a queue still uses it. The first failure is the one to tell of.
+  for (sycl::queue* queue : {&in_, &out_}) try {
+      queue->wait();
+    } catch (...) {
     }
+  try {
+    context_.wait();
+  } catch (...) {
+  }
   std::rethrow_exception(failure_);
 }
 
 }  // namespace
 
 void multiply_in_blocks(Context::State& context, const Operands& o, const GemmOptions& options, const BlockSizes& sizes) {
+  if (sizes.rounds > 1 && !room_for(o, sizes, limit_of(context, options)).all_panels)
+    throw std::logic_error("rounds along K need room for all panels");
+  context.wait();  // the copies' queues know nothing of work that is under way in memory which was given back, or that makes the bias
   BlockedProduct(context, o, options, sizes).run();
 }
 

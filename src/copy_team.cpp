@@ -1,6 +1,7 @@
 #include "copy_team.hpp"
 
 #include <algorithm>
+#include <system_error>
 
 namespace sycl_mat {
 
@@ -13,7 +14,12 @@ unsigned CopyTeam::threads() {
 CopyTeam::CopyTeam() {
   const unsigned count = threads();
   // Some look after results first, so that both directions of the bus are used while there is work for both.
-  for (unsigned i = 0; i < count; ++i) workers_.emplace_back([this, first = i % 4 == 3] { work(first); });
+  for (unsigned i = 0; i < count; ++i) try {
+      workers_.emplace_back([this, first = i % 4 == (count < 4 ? 1 : 3)] { work(first); });
+    } catch (const std::system_error&) {  // no more threads are to be had: fewer do as well
+      if (workers_.empty()) throw;
+      break;
+    }
 }
 
 CopyTeam::~CopyTeam() {

@@ -10,7 +10,8 @@
 
 namespace sycl_mat {
 
-/// Tasks are begun in the order of their kinds, and of one kind in the order in which they were added. They must not throw.
+/// Tasks are begun in the order of their kinds (by a quarter of the threads results before operands), and of one kind in the order in which
+/// they were added. They must not throw.
 class CopyTeam {
  public:
   enum Kind { now, in, out };  ///< what the compute waits for; what it will; its results

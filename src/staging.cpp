@@ -24,14 +24,6 @@ MatrixView with_repeats_of(MatrixView v, const MatrixView& like) {
   return v;
 }
 
-/// Whether element by element the two views are the same memory.
-bool same_places(const MatrixView& x, const MatrixView& y) {
-  if (x.data != y.data || x.row_stride != y.row_stride || x.col_stride != y.col_stride) return false;
-  for (std::size_t i = 0; i < x.batch.size(); ++i)
-    if (x.batch[i].stride != y.batch[i].stride) return false;
-  return true;
-}
-
 bool rows_contiguous(const MatrixView& v) { return v.col_stride == 1 || v.cols <= 1; }
 bool columns_contiguous(const MatrixView& v) { return v.row_stride == 1 || v.rows <= 1; }
 

@@ -192,6 +192,13 @@ ByteRange bytes_of(const MatrixView& v) {
   return range;
 }
 
+bool same_places(const MatrixView& x, const MatrixView& y) {
+  if (x.data != y.data || x.row_stride != y.row_stride || x.col_stride != y.col_stride) return false;
+  for (std::size_t i = 0; i < x.batch.size(); ++i)
+    if (x.batch[i].stride != y.batch[i].stride) return false;
+  return true;
+}
+
 bool may_overlap(const MatrixView& x, const MatrixView& y) {
   const auto [xb, xe] = bytes_of(x);
   const auto [yb, ye] = bytes_of(y);

@@ -26,6 +26,9 @@ void collapse_batch(Operands& o);
 /// Whether any byte of the two views is (or, between bounds, may be) the same.
 bool may_overlap(const MatrixView& x, const MatrixView& y);
 
+/// Whether element by element the two views are the same memory.
+bool same_places(const MatrixView& x, const MatrixView& y);
+
 /// Whether the view is one that kernels read or write as it is: an axis of stride 1 (or of extent 1), at most two batch axes, the data
 /// on a multiple of the element's size.
 bool has_normal_form(const MatrixView& v);

@@ -29,6 +29,8 @@ PAUSE_AFTER_SPINNING = 0.3
 SLOW = 1.0
 #: a product that takes longer than this is compared with multiply-adds that take as long: few slices of a shared machine are undisturbed
 LONG = 5e-3
+#: what multiply-adds are otherwise measured over (src/roofline.cpp)
+SHORT_SLICE = 15e-3
 #: another round while one improved somebody's best time by a fiftieth, up to so many times the rounds that were asked for
 MOST_ROUNDS = 3
 #: a timed sample lasts at least this long, so that the clock's own cost does not count
@@ -121,9 +123,21 @@ class Row:
         mine, peer = self.of(name), self.best_peer
         return None if mine is None or peer is None else mine.gflops / peer.gflops
 
+    peak_floor: float = 0.0
+    """GFLOP/s that multiply-adds reached elsewhere in the run over at least as long, so that these here were only unlucky"""
+
     def peak_gflops(self, short: float | None) -> float | None:
         """The multiply-add rate that the product is measured by: over as long as it takes itself, or else in `short` slices."""
-        return self.shape.flops / self.peak.best / 1e9 if self.peak else short
+        if self.peak is None:
+            return short
+        own = max(self.shape.flops / self.peak.best / 1e9, self.peak_floor)
+        return max(own, short or 0.0) if self.peak.best < SHORT_SLICE else own
+
+    def share_of_peak(self, name: str, short: float | None) -> float | None:
+        """None also where a product is faster than multiply-adds: by tensor units, or because a busy machine disturbed these."""
+        mine, peak = self.of(name), self.peak_gflops(short)
+        share = None if mine is None or not peak else mine.gflops / peak
+        return None if share is None or share > 1.02 else share
 
     def as_dict(self) -> dict[str, Any]:
         s = self.shape
@@ -296,11 +310,13 @@ def measure(
         if contender.spins:
             time.sleep(PAUSE_AFTER_SPINNING)
     able = [c for c in able if c.name in quiet]
+    if not able:
+        return Row(shape, dtype, [], skipped)
 
     ceiling = Timing([])
-    fastest = min((calls[name][1] for name in quiet), default=0.0)
     for turn in range(MOST_ROUNDS * rounds):
-        before = {name: timing.best for name, timing in quiet.items() if timing.samples}
+        timings = [*quiet.values(), ceiling]
+        before = [timing.best if timing.samples else None for timing in timings]
         for contender in able[turn % len(able) :] + able[: turn % len(able)]:
             step(contender.name)
             name = contender.name
@@ -313,10 +329,12 @@ def measure(
             quiet[name].samples += _time(lambda run=contender.run, out=outs[name]: run(a, b, out), seconds, number)  # type: ignore[misc]
             if contender.spins:
                 time.sleep(PAUSE_AFTER_SPINNING)
-        if peak is not None and fastest > LONG:
+        fastest = min(timing.best for timing in quiet.values())
+        if peak is not None and fastest > LONG and not (fastest > SLOW and len(ceiling.samples) >= 2):
             step("peak")
             ceiling.samples += _rates(peak, shape.flops, seconds)
-        if turn + 1 >= rounds and all(quiet[name].best > 0.98 * best for name, best in before.items()):
+        improved = any(best is not None and timing.best <= 0.98 * best for timing, best in zip(timings, before, strict=True))
+        if turn + 1 >= rounds and not improved:
             break
 
     mixed = {c.name: Timing() for c in able}
@@ -334,6 +352,13 @@ def measure(
     ]
     time.sleep(PAUSE_AFTER_SPINNING)  # the reference was NumPy's
     return Row(shape, dtype, results, skipped, ceiling if ceiling.samples else None)
+
+
+def settle_peaks(rows: Sequence[Row]) -> None:
+    """No slice of multiply-adds is better by itself than a longer one: what the longer one reached counts for the shorter one, too."""
+    for row in rows:
+        longer = [r for r in rows if r.peak and r.dtype == row.dtype and r.shape.flops >= row.shape.flops]
+        row.peak_floor = max((r.shape.flops / r.peak.best / 1e9 for r in longer if r.peak), default=0.0)
 
 
 def geometric_mean(values: Sequence[float]) -> float:

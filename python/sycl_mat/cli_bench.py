@@ -21,7 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from . import _core, peers
-from .bench import Row, dtype_from_name, geometric_mean, measure
+from .bench import Row, dtype_from_name, geometric_mean, measure, settle_peaks
 from .errors import Error
 from .shapes import Shape, dtypes_of, read_shapes, sizes_of
 from .tuning import reason_of
@@ -142,8 +142,8 @@ def _undisturbed(peak: float | None, device: _core.Device, dtype: str, rows: Seq
 
     None, with a line that says so, where that does not help: a share of such a peak would mean nothing.
     """
-    if peak is None:
-        return None
+    if peak is None or device.type != "cpu":  # a GPU's products may run on its tensor units, faster than multiply-adds
+        return peak
     best = max((result.gflops for row in rows if row.dtype == dtype for result in row.results), default=0.0)
     for _ in range(4):
         peak = max(peak, _peak(device, dtype) or 0.0)
@@ -178,14 +178,14 @@ def _table(rows: Sequence[Row], names: Sequence[str], peaks: dict[str, float | N
     for row in rows:
         mine = row.of("sycl_mat")
         ratio = row.ratio("sycl_mat")
-        peak = row.peak_gflops(peaks.get(row.dtype))
+        share = row.share_of_peak("sycl_mat", peaks.get(row.dtype))
         table.add_row(
             row.shape.label,
             *([row.dtype] if several_types else []),
             *("-" if (result := row.of(name)) is None else f"{result.gflops:.1f}" for name in names),
             "-" if mine is None else f"{mine.quiet.spread:.0%}",
             "-" if ratio is None else f"[{'green' if ratio >= 1 else 'yellow' if ratio >= 0.95 else 'red'}]{ratio:.2f}[/]",
-            "-" if mine is None or not peak else f"{mine.gflops / peak:.0%}",
+            "-" if share is None else f"{share:.0%}",
             "-" if mine is None else mine.kernel,
             "[green]yes[/]" if all(result.verified for result in row.results) else "[red]NO[/]",
         )
@@ -260,6 +260,7 @@ def bench(
     peaks = {kind: _peak(chosen, kind) for kind in dtypes}
     ceilings = {kind: _peak_of(chosen, kind) if peak else None for kind, peak in peaks.items()}
     rows = _measure_all(wanted, ceilings, contenders, rounds, seconds, interleave)
+    settle_peaks(rows)
     peaks = {kind: _undisturbed(peak, chosen, kind, rows) for kind, peak in peaks.items()}
 
     names = [contender.name for contender in contenders if any(row.of(contender.name) for row in rows)]
@@ -268,7 +269,8 @@ def bench(
         console.print(
             "peak: "
             + ", ".join(f"{kind} {peak:.0f} GFLOP/s" for kind, peak in peaks.items() if peak)
-            + ", measured now in slices of 15 ms; longer products are compared with multiply-adds that took as long",
+            + ", measured now in slices of 15 ms"
+            + ("; longer products are compared with multiply-adds that took as long" if any(row.peak for row in rows) else ""),
             style="dim",
         )
     if interleave:

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../params_tile.hpp"
+
 namespace sycl_mat {
 namespace {
 
@@ -19,8 +21,8 @@ struct Candidate {
   double layouts[4] = {1, 1, 1, 1};  // what is left of it: nn, nt, tn, tt
 };
 
-// 16-byte chunks, which is what PTX loads at most. 256×128 results need a multiprocessor for themselves. A warp of 256×128 reads 12
-// different pieces of 128 bytes from local memory for a k, one of 128×256 reads 20; it runs best with the code for shares, shared out or
+// 16-byte chunks, which is what PTX loads at most. 256×128 results need a multiprocessor for themselves. A warp of 256×128 reads 6
+// different pieces of 128 bytes from local memory for a k, one of 128×256 reads 12; it runs best with the code for shares, shared out or
 // not.
 constexpr Candidate candidates[] = {
     {{32, 8, 16, 8, 16, 4}, 4, 0, 0.86, 1, 54.6, {1, 0.985, 1.035, 1.006}},    // 256×128
@@ -125,7 +127,8 @@ TiledEstimate tiled_on_nvidia(const Problem& p, const DeviceInfo& device) {
       us += launch + least;
       if (us >= best.microseconds) return;
       const int ahead = reads_ahead(t, e.blocks * split / processors, share);
-      best = {{t, {.ahead = ahead, .split_k = split, .swizzle = c.swizzle, .share = share}}, us};
+      const TiledChoice choice{t, {.ahead = ahead, .split_k = split, .swizzle = c.swizzle, .share = share}};
+      if (broken_constraint(t, choice.options, device, p.dtype).empty()) best = {choice, us};
     };
     const int tiles = int(std::min(1e9, depth / t.tile_k));
     const auto consider_split = [&](int wanted) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <thread>
 
 #include "block_sizes.hpp"
 #include "device.hpp"
@@ -122,6 +123,51 @@ TEST(Blocked, AllPanelsFit) {
       for (std::int64_t i = 0; i < 500; ++i)
         for (std::int64_t j = 0; j < 410; ++j) ASSERT_EQ(d.at(i, j), first[std::size_t(i * 410 + j)]) << "not the same bits";
     }
+}
+
+// What comes after the sums comes once, however often they are continued; and two products at a time do not get into each other's way.
+TEST(Blocked, EpilogueOverRoundsInTwoThreads) {
+  constexpr index_t m = 260, n = 210, k = 1000;
+  const auto product = [](unsigned seed) {
+    std::mt19937 random(seed);
+    std::normal_distribution<float> normal;
+    std::vector<float> a(m * k), b(k * n), c(m * n), bias(n), whole(m * n), cut(m * n);
+    for (auto* x : {&a, &b, &c, &bias})
+      for (float& v : *x) v = normal(random);
+    GemmOptions options;
+    options.kernel = "packed";
+    options.epilogue = {.alpha = 0.5, .beta = -2, .bias = bias.data(), .bias_axis = BiasAxis::column, .activation = Activation::relu};
+    const MatrixView av = row_major(a.data(), m, k), bv = row_major(b.data(), k, n), cv = row_major(c.data(), m, n);
+    Operands once = check(av, bv, &cv, row_major(whole.data(), m, n), options);
+    multiply_in_blocks(discrete().state(), once, options, {m, n, k});
+    int zeros = 0;
+    for (const BlockSizes& sizes : {BlockSizes{100, 90, k, 2}, BlockSizes{128, 128, k, 3}}) {
+      Operands o = check(av, bv, &cv, row_major(cut.data(), m, n), options);
+      multiply_in_blocks(discrete().state(), o, options, sizes);
+      for (index_t i = 0; i < m * n; ++i) {
+        ASSERT_NEAR(cut[std::size_t(i)], whole[std::size_t(i)], 2e-4) << i;
+        zeros += whole[std::size_t(i)] == 0;
+      }
+    }
+    EXPECT_GT(zeros, 0) << "relu had nothing to do";
+  };
+  std::thread other([&] { product(1); });
+  product(2);
+  other.join();
+  EXPECT_EQ(discrete().state().pool.bytes_in_use(), 0u);
+}
+
+TEST(BlockSizes, AResultOverAnotherOrderOfCIsNotCut) {
+  std::vector<float> a(300 * 300), b(300 * 300), d(300 * 300);
+  GemmOptions options;
+  options.max_device_memory = 400000;
+  options.epilogue.beta = 1;
+  const MatrixView av = row_major(a.data(), 300, 300), bv = row_major(b.data(), 300, 300), dv = row_major(d.data(), 300, 300),
+                   turned = dv.transposed();
+  EXPECT_TRUE(block_sizes(discrete().state(), check(av, bv, &dv, dv, options), options).has_value())
+      << "each element is read before it is written";
+  EXPECT_FALSE(block_sizes(discrete().state(), check(av, bv, &turned, dv, options), options).has_value())
+      << "blocks of C would be read after D was written over them";
 }
 
 TEST(BlockSizes, RoundsCoverK) {

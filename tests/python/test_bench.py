@@ -158,3 +158,33 @@ def test_the_rate_of_multiply_adds_over_a_given_work() -> None:
         rates = [_core.fma_peak("cpu", dtype, flops) for flops in (1e3, 1e9)]
         assert all(rate > 0 for rate in rates)
         assert rates[1] < 1e5  # a processor that skipped the work would seem to be faster
+
+
+def test_longer_multiply_adds_count_for_shorter_ones() -> None:
+    def row(n: int, seconds: float, dtype: str = "float32") -> bench.Row:
+        return bench.Row(Shape(n, n, n), dtype, [], {}, bench.Timing([seconds]))
+
+    rows = [row(1000, 0.02), row(2000, 0.08), row(3000, 2.0), row(100, 0.001, "float64")]  # 100, 200, 27, 2 GFLOP/s
+    bench.settle_peaks(rows)
+    assert rows[0].peak_gflops(None) == pytest.approx(200)  # a longer one did better: it was unlucky
+    assert rows[1].peak_gflops(None) == pytest.approx(200)
+    assert rows[2].peak_gflops(500.0) == pytest.approx(27)  # longer than the slices that reached 500
+    assert rows[3].peak_gflops(500.0) == pytest.approx(500)  # shorter than those
+
+
+def test_a_product_faster_than_multiply_adds_has_no_share_of_them() -> None:
+    row = bench.measure(Shape(64, 64, 64), "float32", [peers.ours()], rounds=1, seconds=0.001, interleave=False)
+    mine = row.results[0].gflops
+    assert row.share_of_peak("sycl_mat", 2 * mine) == pytest.approx(0.5)
+    assert row.share_of_peak("sycl_mat", mine / 2) is None
+    assert row.share_of_peak("sycl_mat", None) is None
+    assert row.share_of_peak("nobody", mine) is None
+
+
+def test_nobody_able_is_a_row_without_results() -> None:
+    def unable(a: object, b: object, out: object) -> None:
+        raise ValueError("not here")
+
+    row = bench.measure(Shape(8, 8, 8), "float32", [peers.Contender("unable", unable)], rounds=1, seconds=0.001)
+    assert row.results == []
+    assert row.skipped == {"unable": "not here"}

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "families/families.hpp"
@@ -151,6 +152,31 @@ TEST(TiledDefaults, FillAnNvidiaDevice) {
   EXPECT_GE(groups(4096, 8, 4096), 132);
   EXPECT_EQ(groups(1, 1, 1), 1);
   EXPECT_GE(groups(100, 100, 0), 1);
+}
+
+TEST(TiledDefaults, EvenBlocksRunTheCodeForSharesWithoutScratch) {
+  DeviceInfo h200 = device();
+  h200.architecture = "nvidia-sm90";
+  h200.compute_units = 132, h200.max_work_group_size = 1024, h200.local_memory = 227 << 10;
+  Problem p;
+  p.m = 4095, p.n = 4097, p.k = 4093;  // 16 × 33 blocks of 256 × 128: four a multiprocessor
+  p.a.transposed = true, p.a.ld = 4096, p.b.ld = 4128;
+  const Kernel& tiled = tiled_kernels().front();
+  const Plan plan = tiled.plan(tiled, p, h200, tiled.defaults(p, h200));
+  EXPECT_EQ(plan.range.global[2] / plan.range.local[2], 528u);
+  EXPECT_EQ(plan.scratch_bytes, 0u);
+  EXPECT_EQ(std::find(plan.constants.begin(), plan.constants.end(), Constants::value_type("SPLIT", 2)) != plan.constants.end(), true);
+}
+
+TEST(TiledDefaults, NvidiaBlocksFitTheLocalMemory) {
+  DeviceInfo small = device();
+  small.architecture = "nvidia-sm75";
+  small.compute_units = 40, small.max_work_group_size = 1024, small.local_memory = 48 << 10;
+  Problem p;
+  p.m = p.n = p.k = p.a.ld = p.b.ld = 4096;
+  const auto choice = std::get<TiledChoice>(tiled_kernels().front().defaults(p, small));
+  EXPECT_LE(local_memory_bytes(choice.params, choice.options, p.dtype), small.local_memory);
+  EXPECT_EQ(choice.params, (TileParams{8, 16, 16, 16, 8, 4})) << "the fastest set that fits, not the nearest to one that does not";
 }
 
 }  // namespace
