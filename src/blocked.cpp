@@ -164,6 +164,7 @@ BlockedProduct::BlockedProduct(Context::State& context, const Operands& o, const
       memory_(context.pool),
       in_(context.queue.get_context(), context.queue.get_device(), sycl::property::queue::in_order{}),
       out_(context.queue.get_context(), context.queue.get_device(), sycl::property::queue::in_order{}) {
+  if (sizes.rounds > 1 && !room_.all_panels) throw std::logic_error("rounds along K need room for all panels");
   const auto pin = [&](Bounces& bounces, std::int64_t count, std::int64_t bytes) {
     for (std::int64_t i = 0; i < std::min(count, pieces(bytes, piece_bytes)); ++i)
       bounces.give({memory_.take(piece_bytes, sycl::usm::alloc::host), {}});
@@ -397,8 +398,6 @@ void BlockedProduct::run() {
 }  // namespace
 
 void multiply_in_blocks(Context::State& context, const Operands& o, const GemmOptions& options, const BlockSizes& sizes) {
-  if (sizes.rounds > 1 && !room_for(o, sizes, limit_of(context, options)).all_panels)
-    throw std::logic_error("rounds along K need room for all panels");
   context.wait();  // the copies' queues know nothing of work that is under way in memory which was given back, or that makes the bias
   BlockedProduct(context, o, options, sizes).run();
 }

@@ -110,6 +110,8 @@ class Row:
     skipped: dict[str, str]
     peak: Timing | None = None
     """of as many multiply-adds from registers as the product has, in blocks between the contenders'; None for short products"""
+    peak_floor: float = 0.0
+    """GFLOP/s that multiply-adds reached elsewhere in the run over at least as long, so that these here were only unlucky"""
 
     def of(self, name: str) -> Result | None:
         return next((r for r in self.results if r.contender == name), None)
@@ -122,9 +124,6 @@ class Row:
         """How many times as fast as the best peer."""
         mine, peer = self.of(name), self.best_peer
         return None if mine is None or peer is None else mine.gflops / peer.gflops
-
-    peak_floor: float = 0.0
-    """GFLOP/s that multiply-adds reached elsewhere in the run over at least as long, so that these here were only unlucky"""
 
     def peak_gflops(self, short: float | None) -> float | None:
         """The multiply-add rate that the product is measured by: over as long as it takes itself, or else in `short` slices."""
@@ -248,7 +247,7 @@ def _time(run: Callable[[], object], seconds: float, number: int, most: int = 10
     return samples
 
 
-def _rates(peak: Callable[[float], float], flops: float, seconds: float) -> list[float]:
+def _peak_times(peak: Callable[[float], float], flops: float, seconds: float) -> list[float]:
     """Seconds of that many multiply-adds, again and again for about `seconds`."""
     samples: list[float] = []
     end = time.perf_counter() + seconds
@@ -314,8 +313,8 @@ def measure(
         return Row(shape, dtype, [], skipped)
 
     ceiling = Timing([])
+    timings = [*quiet.values(), ceiling]
     for turn in range(MOST_ROUNDS * rounds):
-        timings = [*quiet.values(), ceiling]
         before = [timing.best if timing.samples else None for timing in timings]
         for contender in able[turn % len(able) :] + able[: turn % len(able)]:
             step(contender.name)
@@ -332,7 +331,7 @@ def measure(
         fastest = min(timing.best for timing in quiet.values())
         if peak is not None and fastest > LONG and not (fastest > SLOW and len(ceiling.samples) >= 2):
             step("peak")
-            ceiling.samples += _rates(peak, shape.flops, seconds)
+            ceiling.samples += _peak_times(peak, shape.flops, seconds)
         improved = any(best is not None and timing.best <= 0.98 * best for timing, best in zip(timings, before, strict=True))
         if turn + 1 >= rounds and not improved:
             break
@@ -357,7 +356,7 @@ def measure(
 def settle_peaks(rows: Sequence[Row]) -> None:
     """No slice of multiply-adds is better by itself than a longer one: what the longer one reached counts for the shorter one, too."""
     for row in rows:
-        longer = [r for r in rows if r.peak and r.dtype == row.dtype and r.shape.flops >= row.shape.flops]
+        longer = (r for r in rows if r.dtype == row.dtype and r.shape.flops >= row.shape.flops)
         row.peak_floor = max((r.shape.flops / r.peak.best / 1e9 for r in longer if r.peak), default=0.0)
 
 
