@@ -27,6 +27,7 @@
 #include "launch.hpp"
 #include "params_json.hpp"
 #include "plan.hpp"
+#include "rearrange.hpp"
 #include "sycl_mat/sycl_mat.hpp"
 #include "view.hpp"
 
@@ -288,7 +289,7 @@ int main(int argc, char** argv) try {
           const Plan plan = make_plan(problem, context.info, options);
           const Program& program = context.programs.get(*plan.kernel, plan.constants);
           time = time_of(seconds, pause, [&] { launch(context, plan, program, problem); }, [&] { context.wait(); });
-          notes += "\n    " + kernel + ": " + std::string(plan.kernel->name) + ", " + plan.reason + ", " +
+          notes += "\n    " + kernel + ": " + std::string(plan.kernel->name) + ", " + reason_of(plan, problem) + ", " +
                    std::to_string(program.registers) + " registers";
         }
         const double tflops = 2.0 * double(s.m) * double(s.n) * double(s.k) * double(s.batch) / time / 1e12;

@@ -2,6 +2,7 @@
 #include "backends/host.hpp"
 #include "context.hpp"
 #include "plan.hpp"
+#include "rearrange.hpp"
 #include "slices.hpp"
 #include "staging.hpp"
 #include "sycl_mat/gemm.hpp"
@@ -66,7 +67,7 @@ Explanation explain(Context& where, const MatrixView& a, const MatrixView& b, co
     out.kernel = plan.kernel->name;
     for (const auto& [name, value] : plan.constants)
       out.constants.append(out.constants.empty() ? "" : " ").append(name).append("=").append(std::to_string(value));
-    out.reason = plan.reason;
+    out.reason = reason_of(plan, problem);
     out.memory = staging.description();
     out.launch_range = "global " + text_of(plan.range.global) + ", local " + text_of(plan.range.local) + " (batch × rows × columns)";
     out.local_memory = plan.local_memory;

@@ -151,18 +151,18 @@ Plan plan_rearranged(const Kernel& kernel, const Problem& p, const DeviceInfo& d
     plan.scratch_bytes = (plan.scratch_bytes + 255) / 256 * 256;
     plan.copies.push_back({of, operand_of(q, of), plan.scratch_bytes});
     plan.scratch_bytes += bytes_of(p, of, operand_of(q, of));
-    plan.reason += (plan.reason.empty() ? "" : "; ") + words(plan.copies.back(), p);
   }
   return plan;
 }
 
+std::string reason_of(const Plan& plan, const Problem& p) {
+  std::string reason = plan.reason;
+  for (const MatrixCopy& copy : plan.copies) reason += (reason.empty() ? "" : "; ") + words(copy, p);
+  return reason;
+}
+
 Plan in_place(Plan plan, const Problem& p, const std::string& why) {
   if (plan.copies.empty()) return plan;
-  for (auto copy = plan.copies.rbegin(); copy != plan.copies.rend(); ++copy)
-    if (const std::string said = words(*copy, p); plan.reason.ends_with(said)) {
-      plan.reason.resize(plan.reason.size() - said.size());
-      if (plan.reason.ends_with("; ")) plan.reason.resize(plan.reason.size() - 2);
-    }
   plan.reason += (plan.reason.empty() ? "" : "; ") + why;
   plan.scratch_bytes = plan.copies.front().offset;
   plan.copies.clear();

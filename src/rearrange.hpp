@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "kernel.hpp"
 #include "program.hpp"
@@ -26,6 +27,9 @@ Problem rearranged(const Problem& p, const Rearrangement& how);
 /// The kernel's plan for the rearranged problem, with the copies, for which scratch memory behind the kernel's own is added.
 /// Throws ParamsError.
 Plan plan_rearranged(const Kernel& kernel, const Problem& p, const DeviceInfo& device, const Params& params, const Rearrangement& how);
+
+/// Why that plan, and what is copied.
+std::string reason_of(const Plan& plan, const Problem& p);
 
 /// The same plan without its copies, on the caller's matrices: with the tiles, constants and parts along K that were chosen for the copies,
 /// so that the result has the same bits. Slower. `why` goes to the reason.

@@ -168,6 +168,8 @@ TEST(InPlace, TilesAndPartsStay) {
           EXPECT_EQ(std::tie(without.split_m, without.split_n, without.split_k, without.scratch_stride, without.counter_bytes),
                     std::tie(with.split_m, with.split_n, with.split_k, with.scratch_stride, with.counter_bytes));
           EXPECT_EQ(without.reason.find("copied"), std::string::npos) << without.reason;
+          EXPECT_NE(reason_of(with, p).find("copied"), std::string::npos) << with.reason;
+          EXPECT_EQ(reason_of(without, p), without.reason);
           EXPECT_TRUE(without.reason.ends_with("; no room")) << without.reason;
           // What the family says of these matrices, with the choices of tiles made alike.
           const Plan own = kernel.plan(kernel, p, device, {});
